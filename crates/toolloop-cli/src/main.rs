@@ -1,0 +1,2 @@
+//! The command `toolloop`.
+fn main() {}

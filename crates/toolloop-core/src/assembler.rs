@@ -1,0 +1,408 @@
+//! [`ReplyAssembler`]: stream events in, one whole or broken reply out.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::chat::{ChatResponse, ContentBlock, StopReason, ToolCall};
+use crate::effect::{Outcome, Reply};
+use crate::error::Failure;
+use crate::event::LoopEvent;
+use crate::stream::StreamEvent;
+use crate::usage::Usage;
+
+/// Turns the events of one model call into a reply.
+///
+/// A driver pushes every event and forwards the [`LoopEvent`] it gets back; the run itself sees
+/// only the outcome, so the path of a delta touches no machine. Ids that repeat in the
+/// conversation, or are missing, are replaced on arrival.
+#[derive(Debug)]
+pub struct ReplyAssembler {
+    iteration: u32,
+    /// Ids of all calls before this reply.
+    taken: Arc<BTreeSet<String>>,
+    response: ChatResponse,
+    calls: Vec<CallInProgress>,
+    usage: Option<Usage>,
+    /// Tokens of attempts that were discarded.
+    discarded: Usage,
+    done: bool,
+}
+
+#[derive(Debug)]
+struct CallInProgress {
+    index: u32,
+    /// Where the call stands in `response.content`.
+    block: usize,
+    raw: String,
+    complete: bool,
+}
+
+impl ReplyAssembler {
+    pub(crate) fn new(iteration: u32, taken: Arc<BTreeSet<String>>) -> Self {
+        Self {
+            iteration,
+            taken,
+            response: ChatResponse::default(),
+            calls: Vec::new(),
+            usage: None,
+            discarded: Usage::default(),
+            done: false,
+        }
+    }
+
+    /// An assembler outside any run, for a single reply.
+    pub fn detached() -> Self {
+        Self::new(1, Arc::default())
+    }
+
+    /// Takes the next event; gives what followers of the run should see of it.
+    ///
+    /// # Errors
+    /// When the event contradicts those before it; the reply is then broken.
+    pub fn push(&mut self, event: StreamEvent) -> Result<Option<LoopEvent>, Failure> {
+        let seen = match event {
+            _ if self.done => return Ok(None),
+            StreamEvent::TextDelta(text) => {
+                match self.response.content.last_mut() {
+                    Some(ContentBlock::Text(all)) => all.push_str(&text),
+                    _ => self.response.content.push(ContentBlock::Text(text.clone())),
+                }
+                LoopEvent::TextDelta(text)
+            }
+            StreamEvent::ReasoningDelta(text) => {
+                match self.response.content.last_mut() {
+                    Some(ContentBlock::Reasoning { content }) => content.push_str(&text),
+                    _ => {
+                        let content = text.clone();
+                        self.response.content.push(ContentBlock::Reasoning { content });
+                    }
+                }
+                LoopEvent::ReasoningDelta(text)
+            }
+            StreamEvent::ToolCallStart { index, id, name } => {
+                let id = self.start_call(index, id, name.clone());
+                LoopEvent::ToolCallStart { index, id, name }
+            }
+            StreamEvent::ToolCallDelta { index, json_chunk } => {
+                let call = self.call(index).ok_or_else(|| broken(index))?;
+                call.raw.push_str(&json_chunk);
+                LoopEvent::ToolCallDelta { index, json_chunk }
+            }
+            StreamEvent::ToolCallComplete { index, call } => {
+                LoopEvent::ToolCallComplete { index, call: self.complete_call(index, call) }
+            }
+            StreamEvent::Usage(usage) => {
+                self.usage = Some(usage);
+                return Ok(None);
+            }
+            StreamEvent::Model(model) => {
+                self.response.model = model;
+                return Ok(None);
+            }
+            StreamEvent::RequestId(id) => {
+                self.response.metadata.insert("request_id".into(), Value::String(id.clone()));
+                LoopEvent::RequestId(id)
+            }
+            StreamEvent::RateLimits(limits) => LoopEvent::RateLimits(limits),
+            StreamEvent::ProviderData { index, data } => {
+                let block = ContentBlock::ProviderData(data);
+                match index.and_then(|index| self.call(index)).map(|call| call.block + 1) {
+                    Some(at) => self.insert_block(at, block),
+                    None => self.response.content.push(block),
+                }
+                return Ok(None);
+            }
+            StreamEvent::AttemptDiscarded { attempt } => {
+                self.discarded += self.usage.take().unwrap_or_else(Usage::unknown);
+                self.response = ChatResponse::default();
+                self.calls.clear();
+                LoopEvent::AttemptDiscarded { attempt }
+            }
+            StreamEvent::Done { stop_reason } => {
+                self.response.stop_reason = stop_reason;
+                self.done = true;
+                return Ok(None);
+            }
+        };
+        Ok(Some(seen))
+    }
+
+    /// Whether the proper end has arrived.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The stream is over: a whole reply, or a failure where its end is missing.
+    pub fn finish(mut self) -> Outcome {
+        if !self.done {
+            let message = "the stream ended without its end marker".into();
+            return self.fail(Failure::StreamInterrupted { message });
+        }
+        let mut cut_calls = BTreeSet::new();
+        let limited = self.response.stop_reason == StopReason::MaxTokens;
+        for (position, progress) in self.calls.iter().enumerate() {
+            let Some(ContentBlock::ToolCall(call)) = self.response.content.get_mut(progress.block)
+            else {
+                continue;
+            };
+            if !progress.complete {
+                call.arguments = match limited {
+                    true => Value::String(progress.raw.clone()),
+                    false => parse_arguments(&progress.raw),
+                };
+            }
+            // Complete JSON before the limit is a call the model finished saying.
+            if limited && (!progress.complete || call.arguments.is_string()) {
+                cut_calls.insert(position);
+            }
+        }
+        self.response.usage = self.usage();
+        self.drop_empty_blocks();
+        Outcome::Reply(Reply { response: self.response, cut_calls, ..Reply::default() })
+    }
+
+    /// The call failed: keeps what arrived, without its calls.
+    pub fn fail(self, failure: Failure) -> Outcome {
+        Outcome::ReplyFailed { failure, partial: self.into_partial() }
+    }
+
+    /// What arrived so far, as text without calls.
+    pub fn into_partial(mut self) -> ChatResponse {
+        self.response.usage = self.usage();
+        self.response.stop_reason = StopReason::Other;
+        // Thought without its whole signature cannot be returned to any provider.
+        self.response.content.retain(|block| matches!(block, ContentBlock::Text(_)));
+        self.drop_empty_blocks();
+        self.response
+    }
+
+    /// The text that arrived so far.
+    pub fn text(&self) -> String {
+        let texts = self.response.content.iter().filter_map(|block| match block {
+            ContentBlock::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    fn usage(&self) -> Usage {
+        self.discarded + self.usage.unwrap_or_else(Usage::unknown)
+    }
+
+    fn call(&mut self, index: u32) -> Option<&mut CallInProgress> {
+        // From the back: some servers use an index twice.
+        self.calls.iter_mut().rev().find(|call| call.index == index)
+    }
+
+    fn start_call(&mut self, index: u32, id: String, name: String) -> String {
+        let id = self.unique_id(id);
+        let block = self.response.content.len();
+        let call = ToolCall { id: id.clone(), name, arguments: json!({}) };
+        self.response.content.push(ContentBlock::ToolCall(call));
+        self.calls.push(CallInProgress { index, block, raw: String::new(), complete: false });
+        id
+    }
+
+    fn complete_call(&mut self, index: u32, mut call: ToolCall) -> ToolCall {
+        let open = self.call(index).filter(|open| !open.complete).map(|open| {
+            open.complete = true;
+            open.block
+        });
+        let block = open.unwrap_or_else(|| {
+            self.start_call(index, std::mem::take(&mut call.id), call.name.clone());
+            if let Some(started) = self.calls.last_mut() {
+                started.complete = true;
+            }
+            self.response.content.len() - 1
+        });
+        if let Some(ContentBlock::ToolCall(known)) = self.response.content.get_mut(block) {
+            // The id the followers have seen stays.
+            call.id.clone_from(&known.id);
+            known.clone_from(&call);
+        }
+        call
+    }
+
+    fn insert_block(&mut self, at: usize, block: ContentBlock) {
+        self.response.content.insert(at, block);
+        for call in self.calls.iter_mut().filter(|call| call.block >= at) {
+            call.block += 1;
+        }
+    }
+
+    /// The id itself, unless it is missing or the conversation has it already.
+    fn unique_id(&self, id: String) -> String {
+        let position = self.calls.len();
+        let base = match id.is_empty() {
+            true => format!("call_{}_{position}", self.iteration),
+            false => id,
+        };
+        if !self.is_taken(&base) {
+            return base;
+        }
+        let mut n = 2;
+        loop {
+            let candidate = format!("{base}_{n}");
+            if !self.is_taken(&candidate) {
+                return candidate;
+            }
+            n += 1;
+        }
+    }
+
+    fn is_taken(&self, id: &str) -> bool {
+        self.taken.contains(id) || self.response.tool_calls_iter().any(|call| call.id == id)
+    }
+
+    fn drop_empty_blocks(&mut self) {
+        self.response.content.retain(|block| match block {
+            ContentBlock::Text(text) => !text.is_empty(),
+            _ => true,
+        });
+    }
+}
+
+/// The arguments of a call from their text: `{}` for nothing, a `Value::String` of the text where
+/// it is not readable as JSON.
+pub fn parse_arguments(raw: &str) -> Value {
+    match raw.trim() {
+        "" | "null" => json!({}),
+        text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(raw.to_owned())),
+    }
+}
+
+/// What is wrong with arguments that are not a JSON object.
+pub(crate) fn argument_fault(arguments: &Value) -> Option<String> {
+    match arguments {
+        Value::Object(_) => None,
+        Value::String(raw) => Some(match serde_json::from_str::<Value>(raw) {
+            Err(error) => format!("The arguments are not readable as JSON: {error}."),
+            Ok(_) => "The arguments are a JSON string, not an object.".to_owned(),
+        }),
+        _ => Some("The arguments are JSON, but not an object.".to_owned()),
+    }
+}
+
+fn broken(index: u32) -> Failure {
+    Failure::ResponseFormat {
+        message: format!("arguments came for call {index}, which never began"),
+        raw: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::usage::UsageSource;
+
+    fn assemble(taken: &[&str], events: Vec<StreamEvent>) -> (Vec<LoopEvent>, Outcome) {
+        let taken = Arc::new(taken.iter().map(|id| (*id).to_owned()).collect());
+        let mut assembler = ReplyAssembler::new(4, taken);
+        let seen = events.into_iter().filter_map(|e| assembler.push(e).unwrap()).collect();
+        (seen, assembler.finish())
+    }
+
+    fn start(index: u32, id: &str) -> StreamEvent {
+        StreamEvent::ToolCallStart { index, id: id.into(), name: "t".into() }
+    }
+
+    fn delta(index: u32, json: &str) -> StreamEvent {
+        StreamEvent::ToolCallDelta { index, json_chunk: json.into() }
+    }
+
+    fn done(stop_reason: StopReason) -> StreamEvent {
+        StreamEvent::Done { stop_reason }
+    }
+
+    fn reply(outcome: Outcome) -> Reply {
+        match outcome {
+            Outcome::Reply(reply) => reply,
+            other => panic!("no reply: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn interleaved_calls_are_told_apart_by_index() {
+        let events = vec![
+            start(0, "a"),
+            start(1, "b"),
+            delta(1, r#"{"n":"#),
+            delta(0, "{}"),
+            delta(1, "2}"),
+            done(StopReason::ToolUse),
+        ];
+        let (_, outcome) = assemble(&[], events);
+        let reply = reply(outcome);
+        let calls: Vec<_> = reply.response.tool_calls_iter().map(ToString::to_string).collect();
+        assert_eq!(calls, ["t({})", r#"t({"n":2})"#]);
+    }
+
+    #[test]
+    fn duplicate_and_missing_ids_are_replaced_everywhere() {
+        let call = ToolCall { id: "a".into(), name: "t".into(), arguments: json!({}) };
+        let events = vec![
+            start(0, "a"),
+            StreamEvent::ToolCallComplete { index: 0, call },
+            start(1, "a"),
+            start(2, ""),
+            done(StopReason::ToolUse),
+        ];
+        let (seen, outcome) = assemble(&["a"], events);
+        let ids: Vec<_> = reply(outcome).response.tool_calls_iter().map(|c| c.id.clone()).collect();
+        assert_eq!(ids, ["a_2", "a_3", "call_4_2"]);
+        let LoopEvent::ToolCallComplete { call, .. } = &seen[1] else { panic!("{seen:?}") };
+        assert_eq!(call.id, "a_2");
+    }
+
+    #[test]
+    fn a_stream_without_its_end_keeps_text_and_drops_calls() {
+        let events = vec![StreamEvent::TextDelta("half".into()), start(0, "a"), delta(0, "{}")];
+        let (_, outcome) = assemble(&[], events);
+        let Outcome::ReplyFailed { failure, partial } = outcome else { panic!("{outcome:?}") };
+        assert!(matches!(failure, Failure::StreamInterrupted { .. }));
+        assert_eq!(partial.content, [ContentBlock::Text("half".into())]);
+        assert_eq!(partial.usage, Usage::unknown());
+    }
+
+    #[test]
+    fn the_output_limit_cuts_only_calls_that_are_incomplete() {
+        let whole = ToolCall { id: "a".into(), name: "t".into(), arguments: json!({"n": 1}) };
+        let events = vec![
+            start(0, "a"),
+            StreamEvent::ToolCallComplete { index: 0, call: whole },
+            start(1, "b"),
+            delta(1, r#"{"n"#),
+            done(StopReason::MaxTokens),
+        ];
+        let (_, outcome) = assemble(&[], events);
+        assert_eq!(reply(outcome).cut_calls, BTreeSet::from([1]));
+    }
+
+    #[test]
+    fn a_discarded_attempt_leaves_nothing_but_its_tokens() {
+        let usage = Usage { input_tokens: 5, ..Usage::default() };
+        let events = vec![
+            StreamEvent::TextDelta("wrong".into()),
+            start(0, "a"),
+            StreamEvent::AttemptDiscarded { attempt: 1 },
+            StreamEvent::TextDelta("right".into()),
+            StreamEvent::Usage(usage),
+            done(StopReason::EndTurn),
+        ];
+        let (_, outcome) = assemble(&[], events);
+        let response = reply(outcome).response;
+        assert_eq!(response.content, [ContentBlock::Text("right".into())]);
+        assert_eq!((response.usage.input_tokens, response.usage.source), (5, UsageSource::Unknown));
+    }
+
+    #[test]
+    fn arguments_are_read_forgivingly_and_never_replaced() {
+        assert_eq!(parse_arguments(" "), json!({}));
+        assert_eq!(parse_arguments("null"), json!({}));
+        assert_eq!(parse_arguments("{\"a\""), Value::String("{\"a\"".into()));
+        let deep = "[".repeat(200_000);
+        assert_eq!(parse_arguments(&deep), Value::String(deep));
+    }
+}

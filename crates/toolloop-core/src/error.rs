@@ -1,0 +1,426 @@
+//! [`LlmError`]: what can go wrong between a program and a model.
+
+use std::error::Error;
+use std::fmt;
+use std::ops::Deref;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::run::ApiMisuse;
+
+/// What can go wrong between a program and a model.
+///
+/// A tool that failed or was denied is no error: the model reads it as a result. Neither is a
+/// limit that was reached: that is a `TerminationReason`. `Debug` prints the same readable line
+/// as `Display`, because `main` prints errors with it.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum LlmError {
+    /// The server could not be reached, or answered with a failure.
+    #[error("{}{message}", status_prefix(*.status))]
+    Http {
+        /// The status, if there was an answer.
+        status: Option<http::StatusCode>,
+        /// What happened, in the provider's words where it gave some.
+        message: ErrorMessage,
+        /// Whether the same request may succeed later.
+        retryable: bool,
+    },
+    /// The key was refused or is missing.
+    #[error("the key was refused: {0}")]
+    Auth(ErrorMessage),
+    /// The request itself is wrong; the same again will fail.
+    #[error("invalid request: {0}")]
+    InvalidRequest(ErrorMessage),
+    /// The provider reports a failure of its own.
+    #[error("provider error ({code}): {message}")]
+    Provider {
+        /// The provider's code.
+        code: String,
+        /// The provider's sentence.
+        message: ErrorMessage,
+        /// Whether the same request may succeed later.
+        retryable: bool,
+    },
+    /// The answer is not in the form the API promises.
+    #[error("unreadable answer: {message}")]
+    ResponseFormat {
+        /// What is wrong with it.
+        message: String,
+        /// The beginning of what came.
+        raw: String,
+    },
+    /// A value does not fit its schema.
+    #[error("the value does not fit the schema: {message}")]
+    SchemaValidation {
+        /// What does not fit.
+        message: String,
+        /// The schema.
+        schema: Value,
+        /// The value.
+        actual: Value,
+    },
+    /// A tool failed outside a loop.
+    #[error("tool {tool_name} failed: {source}")]
+    ToolExecution {
+        /// Name of the tool.
+        tool_name: String,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Every try failed.
+    #[error("gave up after {attempts} attempts: {last_error}")]
+    RetryExhausted {
+        /// How many tries there were.
+        attempts: u32,
+        /// What the last one ended with.
+        #[source]
+        last_error: Box<LlmError>,
+    },
+    /// One model call took longer than it may.
+    #[error("timed out after {elapsed_ms} ms")]
+    Timeout {
+        /// How long it took, in milliseconds.
+        elapsed_ms: u64,
+    },
+    /// A loop was opened inside a loop inside a loop, deeper than allowed.
+    #[error("loops are nested too deep: depth {current}, limit {limit} (raise max_depth)")]
+    MaxDepthExceeded {
+        /// The depth at which the loop was opened.
+        current: u32,
+        /// The limit.
+        limit: u32,
+    },
+    /// The reply broke off before its end. What arrived is kept as text; no call of it ran.
+    #[error("the reply broke off: {message}")]
+    StreamInterrupted {
+        /// How it broke off.
+        message: ErrorMessage,
+    },
+    /// The model twice said nothing after it was given tool results.
+    #[error("the model gave an empty reply after the tool results, twice")]
+    EmptyReply,
+    /// toolloop, or code that drives its core, broke a rule of the core.
+    #[error(transparent)]
+    Misuse(#[from] ApiMisuse),
+}
+
+impl LlmError {
+    /// Whether the same request may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Http { retryable, .. } | Self::Provider { retryable, .. } => *retryable,
+            Self::Timeout { .. } | Self::StreamInterrupted { .. } | Self::EmptyReply => true,
+            Self::RetryExhausted { last_error, .. } => last_error.is_retryable(),
+            _ => false,
+        }
+    }
+
+    /// How long the provider asks to wait before the next try.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.message().and_then(|m| m.details.as_ref()?.retry_after)
+    }
+
+    /// The provider's id of the request, for its support.
+    pub fn request_id(&self) -> Option<&str> {
+        self.message().and_then(|m| m.details.as_ref()?.request_id.as_deref())
+    }
+
+    /// The HTTP status, if the error came with one.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Http { status: Some(status), .. } => Some(status.as_u16()),
+            Self::RetryExhausted { last_error, .. } => last_error.status(),
+            _ => self.message().and_then(|m| m.details.as_ref()?.status),
+        }
+    }
+
+    fn message(&self) -> Option<&ErrorMessage> {
+        match self {
+            Self::Http { message, .. }
+            | Self::Provider { message, .. }
+            | Self::StreamInterrupted { message }
+            | Self::Auth(message)
+            | Self::InvalidRequest(message) => Some(message),
+            Self::RetryExhausted { last_error, .. } => last_error.message(),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for LlmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<serde_json::Error> for LlmError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::ResponseFormat { message: error.to_string(), raw: String::new() }
+    }
+}
+
+/// The sentence of an error, with what came along: request id, status, retry-after.
+///
+/// It is made from and reads as text; the details are read with the methods of [`LlmError`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorMessage {
+    text: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    details: Option<Box<ErrorDetails>>,
+}
+
+/// What a provider says beside the sentence of an error.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ErrorDetails {
+    /// The HTTP status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The provider's id of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// How long to wait before the next try.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Duration>,
+}
+
+impl ErrorMessage {
+    /// The sentence with what came along.
+    pub fn with_details(text: impl Into<String>, details: ErrorDetails) -> Self {
+        let details = (details != ErrorDetails::default()).then(|| Box::new(details));
+        Self { text: text.into(), details }
+    }
+}
+
+impl From<String> for ErrorMessage {
+    fn from(text: String) -> Self {
+        Self { text, details: None }
+    }
+}
+
+impl From<&str> for ErrorMessage {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl Deref for ErrorMessage {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for ErrorMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A failed model call as plain data, the form in which a journal keeps it.
+///
+/// [`LlmError`] is built from it at the surface, as often as it is asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+#[non_exhaustive]
+pub enum Failure {
+    /// [`LlmError::Http`]
+    Http {
+        /// The status, if there was an answer.
+        status: Option<u16>,
+        /// The sentence.
+        message: ErrorMessage,
+        /// Whether the same request may succeed later.
+        retryable: bool,
+    },
+    /// [`LlmError::Auth`]
+    Auth {
+        /// The sentence.
+        message: ErrorMessage,
+    },
+    /// [`LlmError::InvalidRequest`]
+    InvalidRequest {
+        /// The sentence.
+        message: ErrorMessage,
+    },
+    /// [`LlmError::Provider`]
+    Provider {
+        /// The provider's code.
+        code: String,
+        /// The sentence.
+        message: ErrorMessage,
+        /// Whether the same request may succeed later.
+        retryable: bool,
+    },
+    /// [`LlmError::ResponseFormat`]
+    ResponseFormat {
+        /// What is wrong.
+        message: String,
+        /// The beginning of what came.
+        raw: String,
+    },
+    /// [`LlmError::SchemaValidation`]
+    SchemaValidation {
+        /// What does not fit.
+        message: String,
+        /// The schema.
+        schema: Value,
+        /// The value.
+        actual: Value,
+    },
+    /// [`LlmError::ToolExecution`]
+    ToolExecution {
+        /// Name of the tool.
+        tool_name: String,
+        /// Why it failed.
+        message: String,
+    },
+    /// [`LlmError::RetryExhausted`]
+    RetryExhausted {
+        /// How many tries there were.
+        attempts: u32,
+        /// The last failure.
+        last: Box<Failure>,
+    },
+    /// [`LlmError::Timeout`]
+    Timeout {
+        /// How long it took, in milliseconds.
+        elapsed_ms: u64,
+    },
+    /// [`LlmError::MaxDepthExceeded`]
+    MaxDepthExceeded {
+        /// The depth.
+        current: u32,
+        /// The limit.
+        limit: u32,
+    },
+    /// [`LlmError::StreamInterrupted`]
+    StreamInterrupted {
+        /// How it broke off.
+        message: ErrorMessage,
+    },
+    /// [`LlmError::EmptyReply`]
+    EmptyReply,
+    /// [`LlmError::Misuse`]
+    Misuse {
+        /// Which rule was broken.
+        misuse: ApiMisuse,
+    },
+}
+
+impl From<LlmError> for Failure {
+    fn from(error: LlmError) -> Self {
+        match error {
+            LlmError::Http { status, message, retryable } => {
+                Self::Http { status: status.map(|s| s.as_u16()), message, retryable }
+            }
+            LlmError::Auth(message) => Self::Auth { message },
+            LlmError::InvalidRequest(message) => Self::InvalidRequest { message },
+            LlmError::Provider { code, message, retryable } => {
+                Self::Provider { code, message, retryable }
+            }
+            LlmError::ResponseFormat { message, raw } => Self::ResponseFormat { message, raw },
+            LlmError::SchemaValidation { message, schema, actual } => {
+                Self::SchemaValidation { message, schema, actual }
+            }
+            LlmError::ToolExecution { tool_name, source } => {
+                Self::ToolExecution { tool_name, message: source.to_string() }
+            }
+            LlmError::RetryExhausted { attempts, last_error } => {
+                Self::RetryExhausted { attempts, last: Box::new((*last_error).into()) }
+            }
+            LlmError::Timeout { elapsed_ms } => Self::Timeout { elapsed_ms },
+            LlmError::MaxDepthExceeded { current, limit } => {
+                Self::MaxDepthExceeded { current, limit }
+            }
+            LlmError::StreamInterrupted { message } => Self::StreamInterrupted { message },
+            LlmError::EmptyReply => Self::EmptyReply,
+            LlmError::Misuse(misuse) => Self::Misuse { misuse },
+        }
+    }
+}
+
+impl From<Failure> for LlmError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Http { status, message, retryable } => Self::Http {
+                status: status.and_then(|s| http::StatusCode::from_u16(s).ok()),
+                message,
+                retryable,
+            },
+            Failure::Auth { message } => Self::Auth(message),
+            Failure::InvalidRequest { message } => Self::InvalidRequest(message),
+            Failure::Provider { code, message, retryable } => {
+                Self::Provider { code, message, retryable }
+            }
+            Failure::ResponseFormat { message, raw } => Self::ResponseFormat { message, raw },
+            Failure::SchemaValidation { message, schema, actual } => {
+                Self::SchemaValidation { message, schema, actual }
+            }
+            Failure::ToolExecution { tool_name, message } => {
+                Self::ToolExecution { tool_name, source: message.into() }
+            }
+            Failure::RetryExhausted { attempts, last } => {
+                Self::RetryExhausted { attempts, last_error: Box::new((*last).into()) }
+            }
+            Failure::Timeout { elapsed_ms } => Self::Timeout { elapsed_ms },
+            Failure::MaxDepthExceeded { current, limit } => {
+                Self::MaxDepthExceeded { current, limit }
+            }
+            Failure::StreamInterrupted { message } => Self::StreamInterrupted { message },
+            Failure::EmptyReply => Self::EmptyReply,
+            Failure::Misuse { misuse } => Self::Misuse(misuse),
+        }
+    }
+}
+
+fn status_prefix(status: Option<http::StatusCode>) -> String {
+    status.map(|s| format!("HTTP {}: ", s.as_u16())).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limited() -> LlmError {
+        let details = ErrorDetails {
+            status: Some(429),
+            request_id: Some("req_1".into()),
+            retry_after: Some(Duration::from_secs(2)),
+        };
+        LlmError::Http {
+            status: Some(http::StatusCode::TOO_MANY_REQUESTS),
+            message: ErrorMessage::with_details("slow down", details),
+            retryable: true,
+        }
+    }
+
+    #[test]
+    fn details_are_found_through_a_retry() {
+        let error = LlmError::RetryExhausted { attempts: 5, last_error: Box::new(limited()) };
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(2)));
+        assert_eq!(error.request_id(), Some("req_1"));
+        assert!(error.is_retryable());
+        assert_eq!(format!("{error:?}"), "gave up after 5 attempts: HTTP 429: slow down");
+    }
+
+    #[test]
+    fn a_failure_is_the_same_error_again() {
+        for error in [
+            limited(),
+            LlmError::Auth("no".into()),
+            LlmError::EmptyReply,
+            LlmError::Timeout { elapsed_ms: 3 },
+            LlmError::ToolExecution { tool_name: "t".into(), source: "broken".into() },
+        ] {
+            let line = error.to_string();
+            let stored = serde_json::to_string(&Failure::from(error)).unwrap();
+            let back: Failure = serde_json::from_str(&stored).unwrap();
+            assert_eq!(LlmError::from(back).to_string(), line);
+        }
+    }
+}

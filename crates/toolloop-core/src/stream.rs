@@ -1,0 +1,87 @@
+//! [`StreamEvent`]: a reply while it arrives.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_core::Stream;
+use serde::{Deserialize, Serialize};
+
+use crate::chat::{ProviderData, StopReason, ToolCall};
+use crate::error::LlmError;
+use crate::usage::Usage;
+
+/// A reply while it arrives; it ends after [`StreamEvent::Done`] or an error.
+pub type ChatStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, LlmError>> + Send>>;
+
+/// A step of a reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StreamEvent {
+    /// More of the answer's text.
+    TextDelta(String),
+    /// More of the model's thought.
+    ReasoningDelta(String),
+    /// A tool call begins.
+    ToolCallStart {
+        /// Which call of this reply, from 0.
+        index: u32,
+        /// The provider's id; may be empty where it gives none.
+        id: String,
+        /// Name of the tool.
+        name: String,
+    },
+    /// More of a call's argument text.
+    ToolCallDelta {
+        /// Which call of this reply.
+        index: u32,
+        /// The next piece of the JSON text.
+        json_chunk: String,
+    },
+    /// A call has arrived whole.
+    ToolCallComplete {
+        /// Which call of this reply.
+        index: u32,
+        /// The call, its arguments parsed.
+        call: ToolCall,
+    },
+    /// Tokens of this model call so far; a later event replaces an earlier one.
+    Usage(Usage),
+    /// The model that answers.
+    Model(String),
+    /// The provider's id of this request.
+    RequestId(String),
+    /// What the provider's headers say of its limits.
+    RateLimits(RateLimits),
+    /// Opaque data for the provider; belongs to what came before it.
+    ProviderData {
+        /// The call it belongs to; `None`: the text or thought before it.
+        index: Option<u32>,
+        /// The data.
+        data: ProviderData,
+    },
+    /// The transport starts the reply anew: all that came of this attempt is void.
+    AttemptDiscarded {
+        /// The attempt that was cut, from 1.
+        attempt: u32,
+    },
+    /// The proper end of the reply; nothing follows.
+    Done {
+        /// Why the model stopped.
+        stop_reason: StopReason,
+    },
+}
+
+/// The limits a provider reports with a reply; `None` is what it did not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RateLimits {
+    /// Requests left in the window.
+    pub remaining_requests: Option<u64>,
+    /// Tokens left in the window.
+    pub remaining_tokens: Option<u64>,
+    /// Time until the request window is full again.
+    pub reset_requests: Option<Duration>,
+    /// Time until the token window is full again.
+    pub reset_tokens: Option<Duration>,
+}
