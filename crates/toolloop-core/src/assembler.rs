@@ -114,6 +114,7 @@ impl ReplyAssembler {
                 }
                 return Ok(None);
             }
+            StreamEvent::RetryScheduled(notice) => LoopEvent::RetryScheduled(notice),
             StreamEvent::AttemptDiscarded { attempt } => {
                 self.discarded += self.usage.take().unwrap_or_else(Usage::unknown);
                 self.response = ChatResponse::default();

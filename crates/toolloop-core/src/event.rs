@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::chat::{ChatMessage, ChatResponse, ToolCall, ToolResult};
 use crate::policy::detection::LoopAction;
-use crate::stream::RateLimits;
+use crate::stream::{RateLimits, RetryNotice};
 use crate::usage::Usage;
 
 /// What happens in a run, in the order in which it happens.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LoopEvent {
@@ -135,6 +135,8 @@ pub enum LoopEvent {
         /// The attempt that was cut, from 1.
         attempt: u32,
     },
+    /// A try of the model call failed; the next one comes after a pause.
+    RetryScheduled(RetryNotice),
     /// The provider's id of the current request.
     RequestId(String),
     /// What the provider says of its limits.

@@ -47,6 +47,6 @@ pub use policy::masking::{ObservationMaskingConfig, estimate_tokens};
 pub use policy::stop::{StopContext, StopDecision};
 pub use provider::{BoxFuture, Capability, DynProvider, Provider, ProviderMetadata};
 pub use run::Run;
-pub use stream::{ChatStream, RateLimits, StreamEvent};
+pub use stream::{ChatStream, RateLimits, RetryNotice, StreamEvent};
 pub use tool_content::{ToolContent, ToolImage};
 pub use usage::{Usage, UsageSource};

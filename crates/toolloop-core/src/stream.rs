@@ -65,11 +65,26 @@ pub enum StreamEvent {
         /// The attempt that was cut, from 1.
         attempt: u32,
     },
+    /// A try failed; the transport waits before the next.
+    RetryScheduled(RetryNotice),
     /// The proper end of the reply; nothing follows.
     Done {
         /// Why the model stopped.
         stop_reason: StopReason,
     },
+}
+
+/// A failed try of a model call, and when the next one comes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryNotice {
+    /// The try that failed, from 1.
+    pub attempt: u32,
+    /// Most tries there will be.
+    pub max_attempts: u32,
+    /// Pause before the next try.
+    pub delay: Duration,
+    /// Why the try failed, in one line.
+    pub reason: String,
 }
 
 /// The limits a provider reports with a reply; `None` is what it did not say.
