@@ -1,21 +1,21 @@
-//! Micro-benchmarks: what the pieces of a tool loop cost on their own, in time and allocations.
+//! Micro-benchmarks: what the pieces of a tool loop cost on their own.
 //!
 //! ```text
-//! target/release/micro              all
-//! target/release/micro assembler    those whose path contains the word
+//! target/release/micro [WORD]       all, or those whose path contains the word
+//! cargo run --release -p micro --features allocations -- [WORD]     with allocations
 //! ```
 
 mod assembler;
 mod delta;
 mod request;
+mod run;
 
-use divan::{AllocProfiler, Divan};
-
+#[cfg(feature = "allocations")]
 #[global_allocator]
-static ALLOC: AllocProfiler = AllocProfiler::system();
+static ALLOC: divan::AllocProfiler = divan::AllocProfiler::system();
 
 fn main() {
-    Divan::from_args().run_benches();
+    divan::Divan::from_args().run_benches();
 }
 
 /// A chunk of OpenAI Chat Completions with this text delta.
