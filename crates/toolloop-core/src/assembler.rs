@@ -166,7 +166,12 @@ impl ReplyAssembler {
 
     /// The call failed: keeps what arrived, without its calls.
     pub fn fail(self, failure: Failure) -> Outcome {
-        Outcome::ReplyFailed { failure, partial: self.into_partial() }
+        // A request that was refused before its first token costs nothing.
+        let nothing_came = self.usage.is_none() && self.response.content.is_empty();
+        let usage = if nothing_came { Some(self.discarded) } else { None };
+        let mut partial = self.into_partial();
+        partial.usage = usage.unwrap_or(partial.usage);
+        Outcome::ReplyFailed { failure, partial }
     }
 
     /// What arrived so far, as text without calls.

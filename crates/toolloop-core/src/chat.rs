@@ -211,7 +211,7 @@ impl ChatResponse {
     }
 
     /// The tool calls, in order, without a list.
-    pub fn tool_calls_iter(&self) -> impl Iterator<Item = &ToolCall> {
+    pub fn tool_calls_iter(&self) -> impl Iterator<Item = &ToolCall> + Clone {
         tool_calls_of(&self.content)
     }
 
@@ -260,7 +260,7 @@ impl fmt::Display for StopReason {
     }
 }
 
-fn tool_calls_of(content: &[ContentBlock]) -> impl Iterator<Item = &ToolCall> {
+fn tool_calls_of(content: &[ContentBlock]) -> impl Iterator<Item = &ToolCall> + Clone {
     content.iter().filter_map(|block| match block {
         ContentBlock::ToolCall(call) => Some(call),
         _ => None,

@@ -58,9 +58,9 @@ pub enum LlmError {
         /// What does not fit.
         message: String,
         /// The schema.
-        schema: Value,
+        schema: Box<Value>,
         /// The value.
-        actual: Value,
+        actual: Box<Value>,
     },
     /// A tool failed outside a loop.
     #[error("tool {tool_name} failed: {source}")]
@@ -268,9 +268,9 @@ pub enum Failure {
         /// What does not fit.
         message: String,
         /// The schema.
-        schema: Value,
+        schema: Box<Value>,
         /// The value.
-        actual: Value,
+        actual: Box<Value>,
     },
     /// [`LlmError::ToolExecution`]
     ToolExecution {

@@ -17,6 +17,7 @@
 
 mod assembler;
 pub mod chat;
+mod conversation;
 pub mod depth;
 pub mod effect;
 pub mod error;
@@ -26,8 +27,10 @@ pub mod params;
 pub mod policy;
 pub mod provider;
 pub mod run;
+mod step;
 pub mod stream;
 mod tool_content;
+pub mod transcript;
 pub mod usage;
 
 pub use assembler::{ReplyAssembler, parse_arguments};

@@ -81,16 +81,6 @@ impl RepeatDetector {
     }
 }
 
-/// What the model is told under [`LoopAction::InjectWarning`].
-pub(crate) fn warning(repetition: &Repetition) -> String {
-    format!(
-        "You have called {} {} times in a row with the same arguments. Repeating it will not \
-         change the outcome. Try another approach: other arguments, another tool, or answer with \
-         what you know.",
-        repetition.tool_name, repetition.count
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,213 @@
+//! [`Conversation`]: the messages of a run, in the form in which they are sent.
+//!
+//! The request is kept ready in an `Arc` that a model call shares and the run edits in place
+//! once the call is over. Masking replaces results in it; the originals stand beside.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::chat::{ChatMessage, ChatRole, ContentBlock, ToolResult};
+use crate::params::{ChatParams, ToolChoice};
+use crate::tool_content::ToolContent;
+use crate::transcript;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Conversation {
+    params: Arc<ChatParams>,
+    /// Ids of all calls.
+    ids: Arc<BTreeSet<String>>,
+    /// Results that may yet be masked, oldest first.
+    whole: VecDeque<WholeResult>,
+    /// What masked results held, by call id.
+    masked: BTreeMap<String, ToolContent>,
+}
+
+/// A result that stands whole in the request and may be masked later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WholeResult {
+    pub(crate) call_id: String,
+    pub(crate) tool_name: String,
+    pub(crate) iteration: u32,
+    pub(crate) tokens: u32,
+    message: usize,
+}
+
+impl Conversation {
+    pub(crate) fn new(mut params: ChatParams) -> Self {
+        transcript::repair(&mut params.messages);
+        let ids = params.messages.iter().flat_map(ChatMessage::tool_calls);
+        let ids = Arc::new(ids.map(|call| call.id.clone()).collect());
+        Self { params: Arc::new(params), ids, whole: VecDeque::new(), masked: BTreeMap::new() }
+    }
+
+    pub(crate) fn params(&self) -> &Arc<ChatParams> {
+        &self.params
+    }
+
+    pub(crate) fn ids(&self) -> Arc<BTreeSet<String>> {
+        Arc::clone(&self.ids)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.params.messages.len()
+    }
+
+    pub(crate) fn message(&self, at: usize) -> Option<&ChatMessage> {
+        self.params.messages.get(at)
+    }
+
+    pub(crate) fn last_role(&self) -> Option<ChatRole> {
+        self.params.messages.last().map(|message| message.role)
+    }
+
+    pub(crate) fn last_user_query(&self) -> String {
+        let user = self.params.messages.iter().rev().find(|m| m.role == ChatRole::User);
+        let texts = user.iter().flat_map(|m| &m.content).filter_map(|block| match block {
+            ContentBlock::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Adds the model's message; gives where it stands.
+    pub(crate) fn push_assistant(&mut self, content: Vec<ContentBlock>) -> usize {
+        let ids = content.iter().filter_map(|block| match block {
+            ContentBlock::ToolCall(call) => Some(call.id.clone()),
+            _ => None,
+        });
+        let mut ids = ids.peekable();
+        if ids.peek().is_some() {
+            Arc::make_mut(&mut self.ids).extend(ids);
+        }
+        self.push(ChatMessage { role: ChatRole::Assistant, content })
+    }
+
+    /// Adds a tool's result; gives where it stands.
+    pub(crate) fn push_result(&mut self, result: ToolResult) -> usize {
+        self.push(result.into())
+    }
+
+    /// Notes that the result at `message` may be masked later.
+    pub(crate) fn may_be_masked(
+        &mut self,
+        message: usize,
+        call_id: String,
+        tool_name: String,
+        iteration: u32,
+        tokens: u32,
+    ) {
+        self.whole.push_back(WholeResult { call_id, tool_name, iteration, tokens, message });
+    }
+
+    /// Replaces the whole results that `choose` picks by the text it gives for them.
+    pub(crate) fn mask(&mut self, mut choose: impl FnMut(&WholeResult) -> Option<String>) {
+        let mut kept = VecDeque::with_capacity(self.whole.len());
+        for whole in std::mem::take(&mut self.whole) {
+            let Some(text) = choose(&whole) else {
+                kept.push_back(whole);
+                continue;
+            };
+            let params = Arc::make_mut(&mut self.params);
+            let content = &mut params.messages[whole.message].content;
+            if let Some(ContentBlock::ToolResult(result)) = content.first_mut() {
+                let original = std::mem::replace(&mut result.content, text.into());
+                self.masked.insert(whole.call_id, original);
+            }
+        }
+        self.whole = kept;
+    }
+
+    /// Adds messages of the caller.
+    pub(crate) fn extend(&mut self, messages: impl IntoIterator<Item = ChatMessage>) {
+        let messages: Vec<ChatMessage> = messages.into_iter().collect();
+        if messages.is_empty() {
+            return;
+        }
+        let params = Arc::make_mut(&mut self.params);
+        let speaks_of_tools = messages
+            .iter()
+            .any(|m| m.tool_calls().next().is_some() || m.tool_results().next().is_some());
+        params.messages.extend(messages);
+        // Plain text cannot break a pair; only calls and results need the whole check.
+        if speaks_of_tools {
+            transcript::repair(&mut params.messages);
+            self.reindex();
+        }
+    }
+
+    /// Takes the caller's edit of the whole, unmasked conversation.
+    pub(crate) fn replace(&mut self, mut messages: Vec<ChatMessage>) {
+        transcript::repair(&mut messages);
+        let mut masks = BTreeMap::new();
+        for result in self.params.messages.iter().flat_map(ChatMessage::tool_results) {
+            if self.masked.contains_key(&result.tool_call_id) {
+                masks.insert(result.tool_call_id.clone(), result.content.clone());
+            }
+        }
+        // What is masked once stays masked, unless the caller changed that very result.
+        self.masked.clear();
+        for block in messages.iter_mut().flat_map(|m| &mut m.content) {
+            let ContentBlock::ToolResult(result) = block else { continue };
+            if let Some(mask) = masks.remove(&result.tool_call_id) {
+                let original = std::mem::replace(&mut result.content, mask);
+                self.masked.insert(result.tool_call_id.clone(), original);
+            }
+        }
+        Arc::make_mut(&mut self.params).messages = messages;
+        self.reindex();
+    }
+
+    /// Lets the model see its tools but call none.
+    pub(crate) fn turn_tools_off(&mut self) {
+        if self.params.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
+            Arc::make_mut(&mut self.params).tool_choice = Some(ToolChoice::None);
+        }
+    }
+
+    /// The messages, nothing masked.
+    pub(crate) fn into_messages(self) -> Vec<ChatMessage> {
+        let mut masked = self.masked;
+        let mut messages = match Arc::try_unwrap(self.params) {
+            Ok(params) => params.messages,
+            Err(shared) => shared.messages.clone(),
+        };
+        if !masked.is_empty() {
+            for block in messages.iter_mut().flat_map(|m| &mut m.content) {
+                let ContentBlock::ToolResult(result) = block else { continue };
+                if let Some(original) = masked.remove(&result.tool_call_id) {
+                    result.content = original;
+                }
+            }
+        }
+        messages
+    }
+
+    pub(crate) fn push(&mut self, message: ChatMessage) -> usize {
+        let params = Arc::make_mut(&mut self.params);
+        params.messages.push(message);
+        params.messages.len() - 1
+    }
+
+    /// Finds ids and results again after messages have moved.
+    fn reindex(&mut self) {
+        let messages = &self.params.messages;
+        let ids = messages.iter().flat_map(ChatMessage::tool_calls);
+        self.ids = Arc::new(ids.map(|call| call.id.clone()).collect());
+        let mut places = BTreeMap::new();
+        for (at, message) in messages.iter().enumerate() {
+            // Only results that stand alone in their message are masked; the run makes such.
+            if let [ContentBlock::ToolResult(result)] = message.content.as_slice() {
+                places.insert(result.tool_call_id.as_str(), at);
+            }
+        }
+        self.whole.retain_mut(|whole| match places.get(whole.call_id.as_str()) {
+            Some(at) => {
+                whole.message = *at;
+                true
+            }
+            None => false,
+        });
+    }
+}

@@ -1,0 +1,177 @@
+//! The end of a run: abort what is at work, and leave a conversation that says what happened.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::State;
+use super::calls::{CallStatus, Turn};
+use super::results;
+use crate::effect::{Effect, EffectKey, EffectKind, Outcome};
+use crate::event::{LoopEvent, TerminationReason};
+use crate::run::Shared;
+
+/// The run is ending; effects that were aborted have yet to be answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ending {
+    reason: TerminationReason,
+    pub(crate) turn: Option<Turn>,
+    /// Aborted effects without answer.
+    #[serde(with = "awaited")]
+    awaited: BTreeMap<EffectKey, Effect>,
+}
+
+/// Ends a run from any state.
+pub(crate) fn begin(state: State, shared: &mut Shared, reason: TerminationReason) -> State {
+    let awaited: BTreeMap<EffectKey, Effect> = match &state {
+        State::Ending(_) | State::Finished(_) => return state,
+        _ => state.outstanding(shared).into_iter().map(|effect| (effect.key, effect)).collect(),
+    };
+    for key in awaited.keys() {
+        shared.abort(*key);
+    }
+    let turn = match state {
+        State::Stop(awaiting) => Some(awaiting.turn),
+        State::Approvals(awaiting) => Some(awaiting.turn),
+        State::Tools(awaiting) => Some(awaiting.turn),
+        _ => None,
+    };
+    Ending { reason, turn, awaited }.go_on(shared)
+}
+
+impl Ending {
+    pub(crate) fn awaits(&self, key: EffectKey) -> bool {
+        self.awaited.contains_key(&key)
+    }
+
+    pub(crate) fn outstanding(&self) -> Vec<Effect> {
+        self.awaited.values().cloned().collect()
+    }
+
+    pub(crate) fn on_outcome(
+        mut self,
+        shared: &mut Shared,
+        key: EffectKey,
+        outcome: Outcome,
+    ) -> State {
+        self.awaited.remove(&key);
+        match outcome {
+            Outcome::Cut { partial, usage } => {
+                shared.total_usage += usage.unwrap_or_default();
+                if let Some(partial) = partial {
+                    shared.event(LoopEvent::Usage(partial.usage));
+                    shared.keep_partial(partial);
+                }
+            }
+            // What was finished at that very moment counts as finished.
+            Outcome::ReplyFailed { partial, .. } => {
+                shared.event(LoopEvent::Usage(partial.usage));
+                shared.keep_partial(partial);
+            }
+            Outcome::Reply(reply) => {
+                shared.total_usage += reply.response.usage;
+                shared.event(LoopEvent::Usage(reply.response.usage));
+                self.turn = Some(Turn::new(shared, reply));
+            }
+            Outcome::Tool(outcome) => {
+                shared.total_usage += outcome.usage.unwrap_or_default();
+                self.settle(key, CallStatus::settled(outcome.content, outcome.is_error));
+            }
+            Outcome::Pipeline(outcome) => {
+                if let Some(text) = outcome.text {
+                    self.settle(key, CallStatus::settled(text.into(), false));
+                }
+            }
+            Outcome::ForceMask(_) | Outcome::Stop(_) | Outcome::Approval(_) => {}
+        }
+        self.go_on(shared)
+    }
+
+    fn settle(&mut self, key: EffectKey, status: CallStatus) {
+        debug_assert!(matches!(key.kind, EffectKind::Tool | EffectKind::Pipeline));
+        let call = self.turn.as_mut().and_then(|turn| turn.calls.get_mut(key.index as usize));
+        if let Some(call) = call {
+            call.status = status;
+        }
+    }
+
+    fn go_on(self, shared: &mut Shared) -> State {
+        if self.awaited.is_empty() {
+            return finish(shared, self.turn, self.reason);
+        }
+        State::Ending(self)
+    }
+}
+
+/// Ends a run in which nothing is at work.
+pub(crate) fn finish(shared: &mut Shared, turn: Option<Turn>, reason: TerminationReason) -> State {
+    if let Some(mut turn) = turn {
+        turn.settle_open(&in_words(&reason));
+        results::append(shared, turn);
+    }
+    let injected = std::mem::take(&mut shared.injected);
+    shared.conversation.extend(injected);
+    State::Finished(Ok(reason))
+}
+
+/// Ends a run at its limit of iterations.
+pub(crate) fn at_limit(shared: &mut Shared) -> State {
+    let limit = shared.config.max_iterations;
+    finish(shared, None, TerminationReason::MaxIterations { limit })
+}
+
+/// The reason of a cancelled run.
+pub(crate) fn cancelled() -> TerminationReason {
+    stopped(Some("cancelled".to_owned()))
+}
+
+/// The reason of a run its caller stopped.
+pub(crate) fn stopped(reason: Option<String>) -> TerminationReason {
+    TerminationReason::StopCondition { reason }
+}
+
+/// Why calls were not run, for the model.
+fn in_words(reason: &TerminationReason) -> String {
+    match reason {
+        TerminationReason::Complete => "the run ended".to_owned(),
+        TerminationReason::StopCondition { reason: Some(reason) } if reason == "cancelled" => {
+            "the run was cancelled".to_owned()
+        }
+        TerminationReason::StopCondition { reason: Some(reason) } => {
+            format!("the run was stopped ({reason})")
+        }
+        TerminationReason::StopCondition { reason: None } => "the run was stopped".to_owned(),
+        TerminationReason::MaxIterations { limit } => {
+            format!("the run reached its limit of {limit} iterations")
+        }
+        TerminationReason::LoopDetected { tool_name, count } => {
+            format!("the run was stopped because {tool_name} was called {count} times in a row")
+        }
+        TerminationReason::Timeout { limit } => {
+            format!("the run reached its time limit of {limit:?}")
+        }
+    }
+}
+
+/// JSON objects have no effect keys as names in every reader; a list of effects has them inside.
+mod awaited {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::effect::{Effect, EffectKey};
+
+    pub(super) fn serialize<S: Serializer>(
+        map: &BTreeMap<EffectKey, Effect>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        map.values().collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<EffectKey, Effect>, D::Error> {
+        let effects = Vec::<Effect>::deserialize(deserializer)?;
+        Ok(effects.into_iter().map(|effect| (effect.key, effect)).collect())
+    }
+}

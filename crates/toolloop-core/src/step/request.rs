@@ -1,0 +1,36 @@
+//! Step 1: mask old results, announce the iteration, ask the model.
+
+use std::collections::BTreeSet;
+
+use super::State;
+use super::masking;
+use super::reply::AwaitingReply;
+use crate::effect::{Action, EffectKind};
+use crate::event::LoopEvent;
+use crate::run::Shared;
+
+/// Opens the next iteration.
+pub(crate) fn begin(shared: &mut Shared) -> State {
+    shared.iteration += 1;
+    let injected = std::mem::take(&mut shared.injected);
+    shared.conversation.extend(injected);
+    if shared.config.masking.is_some() && shared.config.has_force_mask {
+        shared.perform(EffectKind::ForceMask, 0, Action::ReadForceMask);
+        return State::ForceMask;
+    }
+    ask(shared, &BTreeSet::new())
+}
+
+/// Asks the model, after masking what is old or forced.
+pub(crate) fn ask(shared: &mut Shared, forced: &BTreeSet<u32>) -> State {
+    masking::apply(shared, forced);
+    let message_count = shared.conversation.len();
+    shared.event(LoopEvent::IterationStart { iteration: shared.iteration, message_count });
+    AwaitingReply::ask(shared, 0, false)
+}
+
+/// Asks once more with tools off, so that a run at its limit has an answer.
+pub(crate) fn ask_final(shared: &mut Shared) -> State {
+    shared.conversation.turn_tools_off();
+    AwaitingReply::ask(shared, 0, true)
+}
