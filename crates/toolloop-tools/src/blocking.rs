@@ -1,0 +1,71 @@
+//! [`run_blocking`]: file work off the async threads, which stops when nobody waits for it.
+
+use std::panic;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::task;
+use toolloop_core::ToolError;
+
+/// Whether the caller has gone; long work asks now and then.
+#[derive(Clone, Default)]
+pub(crate) struct Cut(Arc<AtomicBool>);
+
+impl Cut {
+    /// An error once the caller has gone; nobody will read it.
+    pub(crate) fn check(&self) -> Result<(), ToolError> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Err(ToolError::new("cut off")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Runs `work` on a thread that may block. Dropping the future tells `work` through its [`Cut`].
+pub(crate) async fn run_blocking<T, F>(work: F) -> Result<T, ToolError>
+where
+    T: Send + 'static,
+    F: FnOnce(&Cut) -> Result<T, ToolError> + Send + 'static,
+{
+    let on_drop = CutOnDrop(Cut::default());
+    let cut = on_drop.0.clone();
+    match task::spawn_blocking(move || work(&cut)).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => panic::resume_unwind(panic),
+            Err(_) => Err(ToolError::new("the program is shutting down")),
+        },
+    }
+}
+
+struct CutOnDrop(Cut);
+
+impl Drop for CutOnDrop {
+    fn drop(&mut self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_learns_that_its_caller_has_gone() {
+        let (started, has_started) = mpsc::channel();
+        let (ended, has_ended) = mpsc::channel();
+        let work = tokio::spawn(run_blocking(move |cut| {
+            started.send(()).unwrap();
+            while cut.check().is_ok() {
+                std::thread::yield_now();
+            }
+            ended.send(()).unwrap();
+            Ok(())
+        }));
+        task::spawn_blocking(move || has_started.recv().unwrap()).await.unwrap();
+        work.abort();
+        task::spawn_blocking(move || has_ended.recv().unwrap()).await.unwrap();
+    }
+}

@@ -1,0 +1,131 @@
+//! [`Root`]: the folder that file tools work in and cannot leave.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, Metadata, OpenOptions};
+use toolloop_core::ToolError;
+
+/// A folder that file tools work in. No path leads out of it: not by `..`, not by a symbolic
+/// link, not by racing a rename, because every look-up starts from the open folder.
+///
+/// Paths are relative to it; an absolute path is taken when it lies inside. A symbolic link with
+/// an absolute target counts as leading outside, wherever it points.
+#[derive(Debug, Clone)]
+pub struct Root(Arc<Opened>);
+
+#[derive(Debug)]
+struct Opened {
+    dir: Dir,
+    /// As the caller named it, made absolute.
+    path: PathBuf,
+    /// Without symbolic links: what `pwd -P` and compilers print.
+    real_path: PathBuf,
+}
+
+impl Root {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// When there is no such folder, or it may not be opened.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = std::path::absolute(path)?;
+        let real_path = path.canonicalize()?;
+        let dir = Dir::open_ambient_dir(&real_path, ambient_authority())?;
+        Ok(Self(Arc::new(Opened { dir, path, real_path })))
+    }
+
+    /// The folder's absolute path.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Opens a folder inside.
+    pub(crate) fn open_dir(&self, path: &str) -> Result<Dir, ToolError> {
+        let relative = self.relative(path)?;
+        self.0.dir.open_dir(relative).map_err(|error| match error.kind() {
+            ErrorKind::NotADirectory if self.is_file(path) => {
+                ToolError::new(format!("`{path}` is a file, not a folder. Use read_file."))
+            }
+            _ => self.explain(path, &error),
+        })
+    }
+
+    /// Opens a regular file inside for reading. Pipes and devices are refused, because reading
+    /// them may wait for ever.
+    pub(crate) fn open_file(&self, path: &str) -> Result<(File, Metadata), ToolError> {
+        let relative = self.relative(path)?;
+        let explain = |error| self.explain(path, &error);
+        // Opening alone has effects on a pipe or a device, so look first.
+        refuse_special(path, &self.0.dir.metadata(&relative).map_err(explain)?)?;
+        let mut options = OpenOptions::new();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use cap_std::fs::OpenOptionsExt;
+            // It may have become a pipe since.
+            options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+        }
+        let file = self.0.dir.open_with(&relative, &options).map_err(explain)?;
+        let metadata = file.metadata().map_err(explain)?;
+        refuse_special(path, &metadata)?;
+        Ok((file, metadata))
+    }
+
+    /// What went wrong with a path, and what to do.
+    pub(crate) fn explain(&self, path: &str, error: &io::Error) -> ToolError {
+        let root = self.0.path.display();
+        ToolError::new(match error.kind() {
+            // cap-std makes this one itself, without a number from the system.
+            ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+                return self.outside(path);
+            }
+            ErrorKind::PermissionDenied => format!("There is no permission to read `{path}`."),
+            ErrorKind::NotFound => {
+                format!("`{path}` does not exist under {root}. list_dir shows what does.")
+            }
+            ErrorKind::NotADirectory => format!("A part of `{path}` is a file, not a folder."),
+            _ => format!("`{path}` cannot be read: {error}."),
+        })
+    }
+
+    /// The path from the root.
+    fn relative(&self, path: &str) -> Result<PathBuf, ToolError> {
+        let given = Path::new(path);
+        let relative = match given.is_absolute() {
+            false => given,
+            true => given
+                .strip_prefix(&self.0.path)
+                .or_else(|_| given.strip_prefix(&self.0.real_path))
+                .map_err(|_| self.outside(path))?,
+        };
+        Ok(match relative.as_os_str().is_empty() {
+            true => PathBuf::from("."),
+            false => relative.to_owned(),
+        })
+    }
+
+    fn is_file(&self, path: &str) -> bool {
+        self.relative(path).is_ok_and(|relative| self.0.dir.is_file(relative))
+    }
+
+    fn outside(&self, path: &str) -> ToolError {
+        ToolError::new(format!(
+            "`{path}` leads outside the root folder {}. Only what is inside can be read; neither \
+             `..` nor a symbolic link may leave it. Use a path relative to the root.",
+            self.0.path.display()
+        ))
+    }
+}
+
+fn refuse_special(path: &str, metadata: &Metadata) -> Result<(), ToolError> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    Err(ToolError::new(match metadata.is_dir() {
+        true => format!("`{path}` is a folder. Use list_dir."),
+        false => format!("`{path}` is a pipe, socket or device, not a file; it cannot be read."),
+    }))
+}
