@@ -344,6 +344,11 @@ impl Run {
         &self.shared.last_results
     }
 
+    /// Whether a turn has ended and the run waits for its caller.
+    pub fn is_yielded(&self) -> bool {
+        matches!(self.state, State::Yielded)
+    }
+
     /// Whether the run is over.
     pub fn is_finished(&self) -> bool {
         matches!(self.state, State::Finished(_))
@@ -391,6 +396,19 @@ impl Shared {
 
     pub(crate) fn abort(&mut self, key: EffectKey) {
         self.out.push_back(Output::Abort(key));
+    }
+
+    /// Takes back the effects that were not handed out yet.
+    pub(crate) fn withdraw_effects(&mut self) -> BTreeSet<EffectKey> {
+        let mut withdrawn = BTreeSet::new();
+        self.out.retain(|output| match output {
+            Output::Perform(effect) => {
+                withdrawn.insert(effect.key);
+                false
+            }
+            _ => true,
+        });
+        withdrawn
     }
 
     pub(crate) fn key(&self, kind: EffectKind, index: usize) -> EffectKey {

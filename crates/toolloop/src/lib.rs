@@ -1,1 +1,30 @@
-//! Under construction.
+//! The tool loop of LLM agents: ask a model, run the tools it calls, give the results back, ask
+//! again.
+//!
+//! [`tool_loop`] runs a loop to its end, [`tool_loop_stream`] shows its events as they happen,
+//! and [`ToolLoopHandle`](tool::ToolLoopHandle) lets its caller take it forward turn by turn.
+//! Behind all of them is one machine without I/O, `toolloop_core::Run`, and one driver.
+
+mod driver;
+pub mod mock;
+pub mod tool;
+
+pub use toolloop_core::{chat, error, stream, usage};
+
+/// Models one can ask.
+pub mod provider {
+    pub use toolloop_core::params::*;
+    pub use toolloop_core::provider::*;
+}
+
+pub use futures_util::StreamExt;
+pub use tool::{
+    ToolLoopConfig, ToolRegistry, tool_fn, tool_fn_with_ctx, tool_loop, tool_loop_stream,
+};
+pub use toolloop_core::{
+    Capability, ChatMessage, ChatParams, ChatResponse, ChatRole, ChatStream, ContentBlock,
+    DynProvider, ImageSource, JsonSchema, LlmError, LoopContext, LoopDepth, LoopEvent, Provider,
+    ProviderData, ProviderMetadata, RateLimits, StopReason, StreamEvent, TerminationReason,
+    ToolCall, ToolChoice, ToolContent, ToolDefinition, ToolError, ToolHandler, ToolLoopResult,
+    ToolOutput, ToolResult, ToolRetryConfig, Usage, UsageSource,
+};

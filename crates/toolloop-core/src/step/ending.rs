@@ -23,19 +23,31 @@ pub(crate) struct Ending {
 
 /// Ends a run from any state.
 pub(crate) fn begin(state: State, shared: &mut Shared, reason: TerminationReason) -> State {
-    let awaited: BTreeMap<EffectKey, Effect> = match &state {
-        State::Ending(_) | State::Finished(_) => return state,
-        _ => state.outstanding(shared).into_iter().map(|effect| (effect.key, effect)).collect(),
-    };
+    if matches!(state, State::Ending(_) | State::Finished(_)) {
+        return state;
+    }
+    // What was asked for but not handed out has not begun, and needs no answer.
+    let withdrawn = shared.withdraw_effects();
+    let awaited: BTreeMap<EffectKey, Effect> = state
+        .outstanding(shared)
+        .into_iter()
+        .filter(|effect| !withdrawn.contains(&effect.key))
+        .map(|effect| (effect.key, effect))
+        .collect();
     for key in awaited.keys() {
         shared.abort(*key);
     }
-    let turn = match state {
+    let mut turn = match state {
         State::Stop(awaiting) => Some(awaiting.turn),
         State::Approvals(awaiting) => Some(awaiting.turn),
         State::Tools(awaiting) => Some(awaiting.turn),
         _ => None,
     };
+    for key in withdrawn.iter().filter(|key| key.kind == EffectKind::Tool) {
+        if let Some(call) = turn.as_mut().and_then(|t| t.calls.get_mut(key.index as usize)) {
+            call.status = CallStatus::Approved;
+        }
+    }
     Ending { reason, turn, awaited }.go_on(shared)
 }
 

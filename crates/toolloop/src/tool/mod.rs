@@ -1,0 +1,28 @@
+//! The tool loop: [`tool_loop`] and [`tool_loop_stream`], what they run and how they are set up.
+
+mod config;
+mod function;
+mod handle;
+mod loop_fn;
+mod pipeline;
+mod registry;
+
+pub use config::{
+    StopConditionFn, ToolApproval, ToolApprovalFn, ToolApprovalFuture, ToolLoopConfig,
+};
+pub use function::{FnTool, FnToolWithCtx, tool_fn, tool_fn_with_ctx};
+pub use handle::{Completed, ToolLoopHandle, TurnError, TurnResult, Yielded};
+pub use loop_fn::{LoopStream, tool_loop, tool_loop_stream};
+pub use pipeline::{
+    CachedResult, ExtractedResult, ProcessedResult, ToolResultCacher, ToolResultExtractor,
+    ToolResultProcessor,
+};
+pub use registry::ToolRegistry;
+pub use tokio_util::sync::CancellationToken;
+pub use toolloop_core::{
+    CallContext, EffectClass, LoopAction, LoopContext, LoopDepth, LoopDetectionConfig, LoopEvent,
+    ObservationMaskingConfig, RetryPredicate, StopContext, StopDecision, TerminationReason,
+    ToolContent, ToolError, ToolHandler, ToolImage, ToolLoopResult, ToolOutput, ToolRetryConfig,
+};
+
+pub(crate) use pipeline::run_pipeline;

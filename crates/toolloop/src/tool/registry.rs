@@ -1,0 +1,252 @@
+//! [`ToolRegistry`]: the tools of a loop, their schemas compiled once.
+
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use jsonschema::Validator;
+use serde_json::Value;
+use toolloop_core::{
+    CallContext, EffectClass, ToolCall, ToolDefinition, ToolError, ToolHandler, ToolOutput,
+    ToolResult, ToolRetryConfig,
+};
+
+/// The tools of a loop, in the order in which they were registered.
+///
+/// Cloning is cheap: the tools are shared.
+pub struct ToolRegistry<Ctx = ()> {
+    tools: Vec<Arc<Tool<Ctx>>>,
+}
+
+struct Tool<Ctx> {
+    definition: ToolDefinition,
+    handler: Arc<dyn ToolHandler<Ctx>>,
+    validator: OnceLock<Result<Validator, String>>,
+}
+
+impl<Ctx> ToolRegistry<Ctx> {
+    /// A registry without tools.
+    pub fn new() -> Self {
+        Self { tools: Vec::new() }
+    }
+
+    /// Adds a tool. A name registered before is replaced, in its place.
+    pub fn register(&mut self, handler: impl ToolHandler<Ctx> + 'static) -> &mut Self {
+        self.register_shared(Arc::new(handler))
+    }
+
+    /// Adds a tool that is shared with others.
+    pub fn register_shared(&mut self, handler: Arc<dyn ToolHandler<Ctx>>) -> &mut Self {
+        let definition = handler.definition();
+        let at = self.tools.iter().position(|tool| tool.definition.name == definition.name);
+        let tool = Arc::new(Tool { definition, handler, validator: OnceLock::new() });
+        match at {
+            Some(at) => self.tools[at] = tool,
+            None => self.tools.push(tool),
+        }
+        self
+    }
+
+    /// The tools as a model sees them, in order of registration.
+    pub fn definitions(&self) -> Vec<ToolDefinition> {
+        self.tools.iter().map(|tool| tool.definition.clone()).collect()
+    }
+
+    /// The tool of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn ToolHandler<Ctx>>> {
+        self.tool(name).map(|tool| &tool.handler)
+    }
+
+    /// Whether there is a tool of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.tool(name).is_some()
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.tools.len()
+    }
+
+    /// Whether there is no tool.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// The same tools but these.
+    #[must_use]
+    pub fn without<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names: Vec<&str> = names.into_iter().collect();
+        self.filtered(|name| !names.contains(&name))
+    }
+
+    /// Only these of the tools.
+    #[must_use]
+    pub fn only<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names: Vec<&str> = names.into_iter().collect();
+        self.filtered(|name| names.contains(&name))
+    }
+
+    fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
+        let tools = self.tools.iter().filter(|tool| keep(&tool.definition.name));
+        Self { tools: tools.cloned().collect() }
+    }
+
+    fn tool(&self, name: &str) -> Option<&Arc<Tool<Ctx>>> {
+        self.tools.iter().find(|tool| tool.definition.name == name)
+    }
+}
+
+impl<Ctx: Send + Sync> ToolRegistry<Ctx> {
+    /// Runs one call outside a loop: validation, retries, time limit. Every failure is a result
+    /// whose text names the cure.
+    pub async fn execute(&self, call: &ToolCall, ctx: &Ctx) -> ToolResult {
+        let outcome = match self.fault(call) {
+            Some(fault) => Err(ToolError::new(fault)),
+            None => self.run(call, &CallContext::detached(&call.id), ctx).await,
+        };
+        let (content, is_error) = match outcome {
+            Ok(output) => (output.content, false),
+            Err(error) => (error.message.into(), true),
+        };
+        ToolResult { tool_call_id: call.id.clone(), content, is_error }
+    }
+
+    /// What keeps a call from running, in words for the model.
+    pub(crate) fn fault(&self, call: &ToolCall) -> Option<String> {
+        let Some(tool) = self.tool(&call.name) else {
+            let names: Vec<&str> = self.tools.iter().map(|t| t.definition.name.as_str()).collect();
+            return Some(match names.is_empty() {
+                true => format!("Unknown tool '{}': no tools are available.", call.name),
+                false => {
+                    format!("Unknown tool '{}'. Available tools: {}.", call.name, names.join(", "))
+                }
+            });
+        };
+        let validator = match tool.validator() {
+            Ok(validator) => validator,
+            Err(error) => return Some(error.clone()),
+        };
+        let mut faults = validator.iter_errors(&call.arguments).map(|error| {
+            match error.instance_path().as_str() {
+                "" => error.to_string(),
+                path => format!("{path}: {error}"),
+            }
+        });
+        let first = faults.next()?;
+        let all = std::iter::once(first).chain(faults).take(5).collect::<Vec<_>>().join("; ");
+        Some(format!("The arguments do not fit the schema of '{}': {all}.", call.name))
+    }
+
+    /// The first tool whose schema is unusable, with the reason.
+    pub(crate) fn broken_schema(&self) -> Option<String> {
+        self.tools.iter().find_map(|tool| tool.validator().as_ref().err().cloned())
+    }
+
+    pub(crate) fn effect_class(&self, name: &str) -> Option<EffectClass> {
+        self.tool(name).map(|tool| tool.handler.effect_class())
+    }
+
+    /// Runs a call whose arguments were validated, with the tool's retries and time limit.
+    pub(crate) async fn run(
+        &self,
+        call: &ToolCall,
+        context: &CallContext,
+        ctx: &Ctx,
+    ) -> Result<ToolOutput, ToolError> {
+        let Some(tool) = self.tool(&call.name) else {
+            return Err(ToolError::new(format!("Unknown tool '{}'.", call.name)));
+        };
+        let mut attempt = 0;
+        loop {
+            let error = match tool.run_once(call.arguments.clone(), context, ctx).await {
+                Ok(output) => return Ok(output),
+                Err(error) => error,
+            };
+            let Some(retry) = &tool.definition.retry else { return Err(error) };
+            let is_worth_it = retry.retry_if.as_ref().is_none_or(|decide| decide(&error.message));
+            if attempt >= retry.max_retries || !is_worth_it {
+                return Err(error);
+            }
+            tokio::time::sleep(backoff(retry, attempt)).await;
+            attempt += 1;
+        }
+    }
+}
+
+impl<Ctx> Tool<Ctx> {
+    fn validator(&self) -> &Result<Validator, String> {
+        self.validator.get_or_init(|| {
+            // No retriever is compiled in: a `$ref` to the network or the disk is an error here.
+            jsonschema::validator_for(self.definition.parameters.as_value()).map_err(|error| {
+                format!(
+                    "The JSON Schema of tool '{}' is not usable: {error}. Correct `parameters` in \
+                     its definition.",
+                    self.definition.name
+                )
+            })
+        })
+    }
+
+    async fn run_once(
+        &self,
+        input: Value,
+        context: &CallContext,
+        ctx: &Ctx,
+    ) -> Result<ToolOutput, ToolError> {
+        // Inside an async block, so that a panic before the first await is caught as well.
+        let work = AssertUnwindSafe(async { self.handler.call(input, context, ctx).await });
+        let work = work.catch_unwind();
+        let finished = match self.handler.time_limit() {
+            None => work.await,
+            Some(limit) => match tokio::time::timeout(limit, work).await {
+                Ok(finished) => finished,
+                Err(_) => {
+                    return Err(ToolError::new(format!(
+                        "Tool '{}' was cut off at its time limit of {limit:?}. It may have taken \
+                         effect in part; check before repeating it.",
+                        self.definition.name
+                    )));
+                }
+            },
+        };
+        finished.unwrap_or_else(|panic| {
+            let said = panic
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "no message".to_owned());
+            Err(ToolError::new(format!("Tool '{}' panicked: {said}", self.definition.name)))
+        })
+    }
+}
+
+/// The pause after the failed try number `attempt`, from 0.
+fn backoff(retry: &ToolRetryConfig, attempt: u32) -> Duration {
+    let factor = retry.backoff_multiplier.powi(i32::try_from(attempt).unwrap_or(i32::MAX));
+    let base = retry.initial_backoff.as_secs_f64() * factor;
+    let capped = base.min(retry.max_backoff.as_secs_f64());
+    let jitter = retry.jitter.clamp(0.0, 1.0);
+    let spread = 1.0 + jitter * (fastrand::f64() * 2.0 - 1.0);
+    Duration::try_from_secs_f64((capped * spread).max(0.0)).unwrap_or(retry.max_backoff)
+}
+
+impl<Ctx> Default for ToolRegistry<Ctx> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<Ctx> Clone for ToolRegistry<Ctx> {
+    fn clone(&self) -> Self {
+        Self { tools: self.tools.clone() }
+    }
+}
+
+impl<Ctx> fmt::Debug for ToolRegistry<Ctx> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.tools.iter().map(|tool| &tool.definition.name);
+        f.debug_list().entries(names).finish()
+    }
+}
