@@ -23,6 +23,7 @@ pub mod effect;
 pub mod error;
 pub mod event;
 pub mod handler;
+pub mod journal;
 pub mod params;
 pub mod policy;
 pub mod provider;

@@ -13,6 +13,7 @@ use crate::effect::{Action, Effect, EffectKey, EffectKind, Outcome};
 use crate::error::{Failure, LlmError};
 use crate::event::{LoopEvent, ToolLoopResult};
 use crate::handler::EffectClass;
+use crate::journal::FORMAT_VERSION;
 use crate::params::ChatParams;
 use crate::policy::detection::{LoopDetectionConfig, RepeatDetector};
 use crate::policy::masking::ObservationMaskingConfig;
@@ -54,6 +55,9 @@ use crate::usage::Usage;
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
+    /// The stored form; a later one is not read.
+    #[serde(deserialize_with = "crate::journal::supported_version")]
+    version: u32,
     shared: Shared,
     state: State,
     misuse: Option<ApiMisuse>,
@@ -236,7 +240,7 @@ impl Run {
             out: VecDeque::new(),
         };
         let state = step::begin(&mut shared);
-        Self { shared, state, misuse: None }
+        Self { version: FORMAT_VERSION, shared, state, misuse: None }
     }
 
     // ---- in -----------------------------------------------------------------------------
@@ -272,10 +276,15 @@ impl Run {
         }
     }
 
-    /// Asks again for every effect whose outcome is missing; for a run that was loaded.
+    /// Asks again for every effect whose outcome is missing; for a run that was loaded. What an
+    /// ending run had aborted is aborted again.
     pub fn repeat_outstanding(&mut self) {
+        let is_ending = matches!(self.state, State::Ending(_));
         for effect in self.outstanding() {
-            self.shared.out.push_back(Output::Perform(effect));
+            self.shared.out.push_back(match is_ending {
+                true => Output::Abort(effect.key),
+                false => Output::Perform(effect),
+            });
         }
     }
 
