@@ -204,6 +204,7 @@ impl<R: Read> Lines<'_, R> {
     ) -> Result<u64, ToolError> {
         let mut length = 0;
         loop {
+            self.cut.check()?;
             let buffer = match self.reader.fill_buf() {
                 Ok(buffer) => buffer,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -219,7 +220,6 @@ impl<R: Read> Lines<'_, R> {
             if end.is_some() || read == 0 {
                 return Ok(length);
             }
-            self.cut.check()?;
         }
     }
 }
