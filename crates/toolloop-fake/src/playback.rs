@@ -1,0 +1,293 @@
+//! [`Answer`] is a whole response with its faults; [`steps`](Answer::steps) turns it into what
+//! the connection does, one thing after the other. Pure: the player is in `player.rs`.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::faults::Fault;
+
+/// A response, before it is played.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    /// Whether the body is a stream of unknown length.
+    pub(crate) streamed: bool,
+    pub(crate) events: Vec<Vec<u8>>,
+    pub(crate) filler: Filler,
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// An event of the API around text that is still missing; what big and broken events are made of.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Filler {
+    pub(crate) prefix: Vec<u8>,
+    pub(crate) suffix: Vec<u8>,
+}
+
+/// One thing a connection does.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Step {
+    Wait(Duration),
+    Head {
+        status: u16,
+        headers: Vec<(String, String)>,
+    },
+    /// `event` is false where a cut leaves only the beginning of one.
+    Write {
+        bytes: Vec<u8>,
+        event: bool,
+    },
+    Fill {
+        filler: Filler,
+        fill: u64,
+        event: bool,
+    },
+    /// For ever.
+    Stall {
+        ping_every: Option<Duration>,
+    },
+    /// The proper end of the body.
+    End,
+    Close,
+    Reset,
+}
+
+impl Answer {
+    /// What the connection does. Nothing follows a stall, an end, a close or a reset.
+    pub(crate) fn steps(self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for fault in &self.faults {
+            match fault {
+                Fault::DelayHead(delay) => steps.push(Step::Wait(*delay)),
+                Fault::Mute => steps.push(Step::Stall { ping_every: None }),
+                Fault::Reset => steps.push(Step::Reset),
+                _ => {}
+            }
+        }
+        let mut body = self.body();
+        let mut headers = self.headers;
+        if self.streamed {
+            headers.push(("transfer-encoding".to_owned(), "chunked".to_owned()));
+        } else {
+            // The length that is promised, whatever a cut leaves of it.
+            let length: u64 = body.iter().map(Step::body_bytes).sum();
+            headers.push(("content-length".to_owned(), length.to_string()));
+        }
+        steps.push(Step::Head { status: self.status, headers });
+        for fault in &self.faults {
+            if let Fault::CutAtByte(limit) = fault {
+                body = cut(body, *limit);
+            }
+        }
+        steps.append(&mut body);
+        steps.push(Step::End);
+        let last = steps.iter().position(Step::is_final).map_or(steps.len(), |at| at + 1);
+        steps.truncate(last);
+        steps
+    }
+
+    fn body(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for at in 0..=self.events.len() {
+            for fault in &self.faults {
+                if fault.event().is_some_and(|event| event.min(self.events.len()) == at) {
+                    steps.push(self.step_of(fault));
+                }
+            }
+            let Some(event) = self.events.get(at) else { break };
+            for fault in &self.faults {
+                if let Fault::DelayEvents(delay) = fault {
+                    steps.push(Step::Wait(*delay));
+                }
+            }
+            steps.push(Step::Write { bytes: event.clone(), event: true });
+        }
+        steps
+    }
+
+    fn step_of(&self, fault: &Fault) -> Step {
+        let Filler { prefix, suffix } = &self.filler;
+        let bytes = match fault {
+            Fault::StallAtEvent { ping_every, .. } => {
+                return Step::Stall { ping_every: ping_every.filter(|_| self.streamed) };
+            }
+            Fault::HugeEvent { bytes, .. } => {
+                let around = (prefix.len() + suffix.len()) as u64;
+                let fill = bytes.saturating_sub(around);
+                return Step::Fill { filler: self.filler.clone(), fill, event: true };
+            }
+            Fault::GarbageAtEvent { bytes, .. } => bytes.clone(),
+            Fault::MalformedJsonAtEvent(_) => [prefix.as_slice(), b"\n\n"].concat(),
+            Fault::InvalidUtf8AtEvent(_) => [prefix.as_slice(), b"\xff\xfe", suffix].concat(),
+            Fault::ErrorAtEvent { error, .. } => {
+                format!("data: {}\n\n", json!({ "error": error })).into_bytes()
+            }
+            // The others belong to no event, or end it all.
+            _ => return Step::Close,
+        };
+        Step::Write { bytes, event: true }
+    }
+}
+
+impl Step {
+    fn is_final(&self) -> bool {
+        matches!(self, Self::Stall { .. } | Self::End | Self::Close | Self::Reset)
+    }
+
+    fn body_bytes(&self) -> u64 {
+        match self {
+            Self::Write { bytes, .. } => bytes.len() as u64,
+            Self::Fill { filler, fill, .. } => {
+                (filler.prefix.len() + filler.suffix.len()) as u64 + fill
+            }
+            _ => 0,
+        }
+    }
+
+    /// The beginning of a step that writes more than `limit` bytes.
+    fn shortened(self, limit: u64) -> Self {
+        match self {
+            Self::Write { mut bytes, .. } => {
+                bytes.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+                Self::Write { bytes, event: false }
+            }
+            Self::Fill { mut filler, fill, .. } => {
+                filler.prefix.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+                let left = limit - filler.prefix.len() as u64;
+                let left_of_suffix = left.saturating_sub(fill);
+                filler.suffix.truncate(usize::try_from(left_of_suffix).unwrap_or(usize::MAX));
+                Self::Fill { filler, fill: fill.min(left), event: false }
+            }
+            other => other,
+        }
+    }
+}
+
+/// The steps that write the first `limit` bytes, and a close.
+fn cut(steps: Vec<Step>, limit: u64) -> Vec<Step> {
+    let mut left = limit;
+    let mut kept = Vec::new();
+    for step in steps {
+        let size = step.body_bytes();
+        if size > left {
+            if left > 0 {
+                kept.push(step.shortened(left));
+            }
+            break;
+        }
+        left -= size;
+        kept.push(step);
+        if left == 0 && size > 0 {
+            break;
+        }
+    }
+    kept.push(Step::Close);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn answer(faults: Vec<Fault>) -> Answer {
+        Answer {
+            status: 200,
+            headers: Vec::new(),
+            streamed: true,
+            events: vec![b"one".to_vec(), b"two".to_vec()],
+            filler: Filler { prefix: b"<".to_vec(), suffix: b">".to_vec() },
+            faults,
+        }
+    }
+
+    fn head() -> Step {
+        let chunked = ("transfer-encoding".to_owned(), "chunked".to_owned());
+        Step::Head { status: 200, headers: vec![chunked] }
+    }
+
+    fn write(text: &[u8]) -> Step {
+        Step::Write { bytes: text.to_vec(), event: true }
+    }
+
+    fn part(text: &[u8]) -> Step {
+        Step::Write { bytes: text.to_vec(), event: false }
+    }
+
+    #[test]
+    fn without_faults_the_events_are_written() {
+        assert_eq!(answer(vec![]).steps(), [head(), write(b"one"), write(b"two"), Step::End]);
+    }
+
+    #[test]
+    fn a_cut_falls_on_the_byte() {
+        let at = |n| answer(vec![Fault::CutAtByte(n)]).steps();
+        assert_eq!(at(0), [head(), Step::Close]);
+        assert_eq!(at(2), [head(), part(b"on"), Step::Close]);
+        assert_eq!(at(3), [head(), write(b"one"), Step::Close]);
+        assert_eq!(at(4), [head(), write(b"one"), part(b"t"), Step::Close]);
+        assert_eq!(at(99), [head(), write(b"one"), write(b"two"), Step::Close]);
+    }
+
+    #[test]
+    fn a_length_is_promised_for_the_whole() {
+        let whole = Answer { streamed: false, ..answer(vec![Fault::CutAtByte(1)]) };
+        let length = ("content-length".to_owned(), "6".to_owned());
+        let head = Step::Head { status: 200, headers: vec![length] };
+        assert_eq!(whole.steps(), [head, part(b"o"), Step::Close]);
+    }
+
+    #[test]
+    fn faults_compose() {
+        let faults = vec![
+            Fault::DelayHead(5 * MS),
+            Fault::DelayEvents(MS),
+            Fault::InvalidUtf8AtEvent(1),
+            Fault::MalformedJsonAtEvent(1),
+            Fault::ErrorAtEvent { event: 1, error: json!("x") },
+            Fault::HugeEvent { event: 2, bytes: 10 },
+            Fault::StallAtEvent { event: 7, ping_every: Some(MS) },
+        ];
+        let steps = [
+            Step::Wait(5 * MS),
+            head(),
+            Step::Wait(MS),
+            write(b"one"),
+            write(b"<\xff\xfe>"),
+            write(b"<\n\n"),
+            write(b"data: {\"error\":\"x\"}\n\n"),
+            Step::Wait(MS),
+            write(b"two"),
+            Step::Fill { filler: answer(vec![]).filler, fill: 8, event: true },
+            Step::Stall { ping_every: Some(MS) },
+        ];
+        assert_eq!(answer(faults).steps(), steps);
+    }
+
+    #[test]
+    fn a_cut_may_fall_inside_a_huge_event() {
+        let at = |n| {
+            let faults = vec![Fault::HugeEvent { event: 0, bytes: 10 }, Fault::CutAtByte(n)];
+            answer(faults).steps().swap_remove(1)
+        };
+        let fill = |prefix: &str, fill, suffix: &str, event| {
+            let filler = Filler { prefix: prefix.into(), suffix: suffix.into() };
+            Step::Fill { filler, fill, event }
+        };
+        assert_eq!(at(1), fill("<", 0, "", false));
+        assert_eq!(at(4), fill("<", 3, "", false));
+        assert_eq!(at(9), fill("<", 8, "", false));
+        assert_eq!(at(10), fill("<", 8, ">", true));
+    }
+
+    #[test]
+    fn nothing_follows_silence_or_a_reset() {
+        let stall = Step::Stall { ping_every: None };
+        assert_eq!(answer(vec![Fault::Mute]).steps(), [stall]);
+        assert_eq!(answer(vec![Fault::Reset]).steps(), [Step::Reset]);
+        assert_eq!(answer(vec![Fault::CutAtEvent(0)]).steps(), [head(), Step::Close]);
+    }
+}

@@ -1,0 +1,1 @@
+//! Everything over real connections on the loopback.
