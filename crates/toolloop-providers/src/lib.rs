@@ -1,1 +1,25 @@
-//! Under construction.
+//! Providers of models for toolloop.
+//!
+//! A provider is three layers, each a small thing over the one below:
+//!
+//! ```text
+//!  provider    OpenAiProvider: generate · stream · metadata · list_models
+//!     │
+//!  transport   one HTTP client: TLS, pool, deadlines, retry before the first delta,
+//!     │        stall watchdog, rate limits, bounded buffers
+//!     │           ▲ body bytes out              │ pieces of a body in
+//!  codec       ChatParams ─► request bytes    SseFrames ─► Decoder ─► StreamEvents
+//!              pure: no socket, no clock, no key
+//! ```
+//!
+//! [`OpenAiProvider`] speaks to OpenAI and to every server that has its Chat Completions API.
+//! A reply is one [`ChatStream`](toolloop_core::ChatStream) that does its work as it is polled:
+//! no task, no channel. Dropping it closes the request.
+
+pub mod codec;
+mod models;
+mod openai;
+mod transport;
+
+pub use openai::{OpenAiProvider, OpenAiProviderBuilder};
+pub use transport::Timeouts;

@@ -1,0 +1,149 @@
+//! [`ApiError`]: what a provider says of a failure, in the shapes in which providers say it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A failure in the provider's words.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ApiError {
+    /// The sentence.
+    pub message: String,
+    /// The machine's word for it: the code, else the type, else the status in words.
+    pub code: Option<String>,
+    /// A status in HTTP's numbers, where the error itself names one.
+    pub status: Option<u16>,
+}
+
+impl ApiError {
+    /// Reads an error body: `{"error": {..}}`, `{"error": ".."}`, `{"message": ..}`,
+    /// `{"detail": ..}`, or a list with one of these. `None`: it is none of them.
+    pub fn parse(body: &str) -> Option<Self> {
+        let one_of_many: Result<Vec<Value>, _> = serde_json::from_str(body);
+        let value = match one_of_many {
+            Ok(list) => list.into_iter().next()?,
+            Err(_) => serde_json::from_str(body).ok()?,
+        };
+        let envelope = Envelope::deserialize(&value).ok()?;
+        let inner = envelope.error.or(envelope.errors).or(envelope.message).or(envelope.detail);
+        let outer = envelope.fields;
+        inner.map(|error| Self::from_value(&error, outer)).filter(|error| !error.message.is_empty())
+    }
+
+    /// Reads what stands under `error`, beside the fields around it.
+    pub(crate) fn from_value(error: &Value, outer: Fields) -> Self {
+        let mut message = sentence(error);
+        let inner = Fields::deserialize(error).unwrap_or_default();
+        if let Some(raw) = error.pointer("/metadata/raw").and_then(Value::as_str) {
+            // A gateway that only says "Provider returned error" keeps the reason there.
+            message = format!("{message}: {raw}");
+        }
+        let words = [&inner.code, &inner.kind, &inner.status, &outer.code, &outer.kind];
+        let code = words.into_iter().find_map(|word| word.as_str().map(str::to_owned));
+        let numbers = [&inner.code, &inner.status, &inner.status_code, &outer.code, &outer.status];
+        let status = numbers.into_iter().find_map(http_status);
+        Self { message, code, status }
+    }
+
+    /// Whether money or quota is used up, which waiting does not cure.
+    pub fn is_out_of_quota(&self) -> bool {
+        const CODES: [&str; 3] =
+            ["insufficient_quota", "billing_hard_limit_reached", "quota_exceeded"];
+        self.code.as_deref().is_some_and(|code| CODES.contains(&code))
+    }
+}
+
+impl fmt::Display for ApiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// The fields an error has beside its sentence; any of them may be a word or a number.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct Fields {
+    code: Value,
+    #[serde(rename = "type")]
+    kind: Value,
+    status: Value,
+    status_code: Value,
+}
+
+#[derive(Deserialize)]
+struct Envelope {
+    error: Option<Value>,
+    errors: Option<Value>,
+    message: Option<Value>,
+    detail: Option<Value>,
+    #[serde(flatten)]
+    fields: Fields,
+}
+
+/// The sentence of an error that is a string, an object with one, or a list of objects.
+fn sentence(error: &Value) -> String {
+    let text = match error {
+        Value::String(text) => Cow::Borrowed(text.as_str()),
+        Value::Object(fields) => ["message", "msg", "detail", "error", "type", "code"]
+            .iter()
+            .find_map(|name| fields.get(*name).filter(|value| !value.is_null()))
+            .map(|value| Cow::Owned(sentence(value)))
+            .unwrap_or_default(),
+        Value::Array(list) => Cow::Owned(list.iter().map(sentence).collect::<Vec<_>>().join("; ")),
+        Value::Number(number) => Cow::Owned(number.to_string()),
+        Value::Bool(_) | Value::Null => Cow::Borrowed(""),
+    };
+    text.trim().to_owned()
+}
+
+fn http_status(value: &Value) -> Option<u16> {
+    let number = match value {
+        Value::Number(number) => number.as_u64()?,
+        Value::String(text) => text.parse().ok()?,
+        _ => return None,
+    };
+    u16::try_from(number).ok().filter(|status| (400..600).contains(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(message: &str, code: Option<&str>, status: Option<u16>) -> Option<ApiError> {
+        Some(ApiError { message: message.into(), code: code.map(Into::into), status })
+    }
+
+    #[test]
+    fn every_shape_gives_its_sentence() {
+        let full =
+            r#"{"error":{"message":"No.","type":"invalid_request_error","code":null,"param":"x"}}"#;
+        assert_eq!(ApiError::parse(full), error("No.", Some("invalid_request_error"), None));
+        let coded = r#"{"error":{"message":"Full.","type":"tokens","code":"rate_limit_exceeded"}}"#;
+        assert_eq!(ApiError::parse(coded), error("Full.", Some("rate_limit_exceeded"), None));
+        assert_eq!(ApiError::parse(r#"{"error":"gone"}"#), error("gone", None, None));
+        assert_eq!(ApiError::parse(r#"{"message":"m"}"#), error("m", None, None));
+        assert_eq!(ApiError::parse(r#"{"detail":"Not Found"}"#), error("Not Found", None, None));
+        let fields = r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#;
+        assert_eq!(ApiError::parse(fields), error("field required", None, None));
+        let list = r#"[{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]"#;
+        assert_eq!(ApiError::parse(list), error("bad", Some("INVALID_ARGUMENT"), Some(400)));
+    }
+
+    #[test]
+    fn what_is_no_error_gives_none() {
+        for body in ["", "<html>", "{}", "[]", "3", r#"{"error":null}"#, r#"{"choices":[]}"#] {
+            assert_eq!(ApiError::parse(body), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_gateway_shows_the_reason_behind_it() {
+        let body = r#"{"error":{"message":"Provider returned error","code":502,"metadata":{"raw":"overloaded"}}}"#;
+        assert_eq!(
+            ApiError::parse(body),
+            error("Provider returned error: overloaded", None, Some(502))
+        );
+    }
+}

@@ -1,0 +1,28 @@
+//! [`ArgumentsText`]: the arguments of a call as the JSON text the API wants.
+
+use std::fmt;
+
+use serde::ser::{Serialize, Serializer};
+use serde_json::Value;
+
+/// The compact JSON text of an object, in a string.
+///
+/// The API refuses a history whose arguments are no JSON object, so what the model said
+/// otherwise is kept as the value of a member.
+pub(super) struct ArgumentsText<'a>(pub(super) &'a Value);
+
+impl Serialize for ArgumentsText<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for ArgumentsText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Value::Object(_) => self.0.fmt(f),
+            Value::Null => f.write_str("{}"),
+            other => write!(f, "{{\"unreadable_arguments\":{other}}}"),
+        }
+    }
+}

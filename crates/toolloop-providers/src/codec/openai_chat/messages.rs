@@ -1,0 +1,335 @@
+//! [`Messages`]: a conversation in the words of the API.
+//!
+//! The order the API insists on: a message with calls is followed at once by one `tool` message
+//! for each result. Pictures of results have no place there, so they follow the last result in a
+//! message of the user. Empty text is refused by many servers and never sent.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::ser::{Error, Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::value::RawValue;
+use toolloop_core::{
+    ChatMessage, ChatParams, ChatRole, ContentBlock, ImageSource, ProviderData, ToolCall,
+    ToolResult,
+};
+
+use super::arguments::ArgumentsText;
+use super::{API, Quirks};
+
+/// The messages of a request, the system prompt first.
+pub(super) struct Messages<'a> {
+    pub(super) params: &'a ChatParams,
+    pub(super) quirks: &'a Quirks,
+}
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        if let Some(system) = self.params.system.as_deref().filter(|text| !text.is_empty()) {
+            list.serialize_element(&Message { role: "system", content: system })?;
+        }
+        let messages = &self.params.messages;
+        let mut results_from = None;
+        for (at, message) in messages.iter().enumerate() {
+            if message.tool_results().next().is_some() {
+                results_from.get_or_insert(at);
+            } else if let Some(from) = results_from.take() {
+                pictures_of_results(&messages[from..at], &mut list)?;
+            }
+            self.message(message, &mut list)?;
+        }
+        if let Some(from) = results_from {
+            pictures_of_results(&messages[from..], &mut list)?;
+        }
+        list.end()
+    }
+}
+
+impl Messages<'_> {
+    fn message<L: SerializeSeq>(
+        &self,
+        message: &ChatMessage,
+        list: &mut L,
+    ) -> Result<(), L::Error> {
+        let blocks = message.content.as_slice();
+        let texts = Texts(blocks);
+        let assistant = message.role == ChatRole::Assistant;
+        if assistant && (!texts.is_empty() || message.tool_calls().next().is_some()) {
+            list.serialize_element(&Assistant { blocks, quirks: self.quirks })?;
+        }
+        for result in message.tool_results() {
+            list.serialize_element(&Tool(result))?;
+        }
+        let has_picture = blocks.iter().any(|block| matches!(block, ContentBlock::Image { .. }));
+        match message.role {
+            ChatRole::Assistant => Ok(()),
+            ChatRole::System if texts.is_empty() => Ok(()),
+            ChatRole::System => list.serialize_element(&Message { role: "system", content: texts }),
+            _ if has_picture => {
+                list.serialize_element(&Message { role: "user", content: Parts(blocks) })
+            }
+            _ if texts.is_empty() => Ok(()),
+            _ => list.serialize_element(&Message { role: "user", content: texts }),
+        }
+    }
+}
+
+fn pictures_of_results<L: SerializeSeq>(
+    messages: &[ChatMessage],
+    list: &mut L,
+) -> Result<(), L::Error> {
+    let results = || messages.iter().flat_map(ChatMessage::tool_results);
+    if results().all(|result| result.content.images.is_empty()) {
+        return Ok(());
+    }
+    let mut parts = Vec::new();
+    for result in results().filter(|result| !result.content.images.is_empty()) {
+        parts.push(Part::Caption(&result.tool_call_id));
+        let pictures = result.content.images.iter();
+        parts.extend(pictures.map(|image| Part::Picture(&image.media_type, &image.data)));
+    }
+    list.serialize_element(&Message { role: "user", content: parts })
+}
+
+#[derive(serde::Serialize)]
+struct Message<T> {
+    role: &'static str,
+    content: T,
+}
+
+struct Assistant<'a> {
+    blocks: &'a [ContentBlock],
+    quirks: &'a Quirks,
+}
+
+impl Serialize for Assistant<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let texts = Texts(self.blocks);
+        let mut message = serializer.serialize_map(None)?;
+        message.serialize_entry("role", "assistant")?;
+        message.serialize_entry("content", &(!texts.is_empty()).then_some(texts))?;
+        let thoughts = Thoughts(self.blocks);
+        if self.quirks.reasoning_back && !thoughts.is_empty() {
+            message.serialize_entry("reasoning_content", &thoughts)?;
+        }
+        let mut behind_call = false;
+        for block in self.blocks {
+            match block {
+                ContentBlock::ProviderData(data) if !behind_call => members(data, &mut message)?,
+                ContentBlock::ProviderData(_) => {}
+                block => behind_call = matches!(block, ContentBlock::ToolCall(_)),
+            }
+        }
+        let calls = Calls(self.blocks);
+        if !calls.is_empty() {
+            message.serialize_entry("tool_calls", &calls)?;
+        }
+        message.end()
+    }
+}
+
+struct Calls<'a>(&'a [ContentBlock]);
+
+impl Calls<'_> {
+    fn is_empty(&self) -> bool {
+        !self.0.iter().any(|block| matches!(block, ContentBlock::ToolCall(_)))
+    }
+}
+
+impl Serialize for Calls<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        for (at, block) in self.0.iter().enumerate() {
+            if let ContentBlock::ToolCall(call) = block {
+                list.serialize_element(&Call { call, behind: &self.0[at + 1..] })?;
+            }
+        }
+        list.end()
+    }
+}
+
+struct Call<'a> {
+    call: &'a ToolCall,
+    /// The blocks after it, which may begin with data that belongs to it.
+    behind: &'a [ContentBlock],
+}
+
+impl Serialize for Call<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolCall { id, name, arguments } = self.call;
+        let mut call = serializer.serialize_map(None)?;
+        call.serialize_entry("id", id)?;
+        call.serialize_entry("type", "function")?;
+        call.serialize_entry("function", &Function { name, arguments: ArgumentsText(arguments) })?;
+        for block in self.behind {
+            let ContentBlock::ProviderData(data) = block else { break };
+            members(data, &mut call)?;
+        }
+        call.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    arguments: ArgumentsText<'a>,
+}
+
+/// Puts what this API gave for safe-keeping back where it was, byte for byte.
+fn members<M: SerializeMap>(data: &ProviderData, object: &mut M) -> Result<(), M::Error> {
+    if data.api != API {
+        return Ok(());
+    }
+    let members: BTreeMap<String, &RawValue> =
+        serde_json::from_str(&data.data).map_err(M::Error::custom)?;
+    members.iter().try_for_each(|(name, value)| object.serialize_entry(name, value))
+}
+
+struct Tool<'a>(&'a ToolResult);
+
+impl Serialize for Tool<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolResult { tool_call_id, content, .. } = self.0;
+        let mut message = serializer.serialize_map(None)?;
+        message.serialize_entry("role", "tool")?;
+        message.serialize_entry("tool_call_id", tool_call_id)?;
+        match (content.as_str(), &content.structured) {
+            ("", Some(data)) => message.serialize_entry("content", &data.to_string())?,
+            ("", None) if content.images.is_empty() => {
+                message.serialize_entry("content", "(no output)")?;
+            }
+            ("", None) => message.serialize_entry("content", "(pictures follow)")?,
+            (text, _) => message.serialize_entry("content", text)?,
+        }
+        message.end()
+    }
+}
+
+/// The text blocks as one string, which every server takes; a list of parts not every one does.
+struct Texts<'a>(&'a [ContentBlock]);
+
+impl Texts<'_> {
+    fn is_empty(&self) -> bool {
+        texts(self.0).next().is_none()
+    }
+}
+
+impl Serialize for Texts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        joined(texts(self.0), serializer)
+    }
+}
+
+/// The thoughts as one string.
+struct Thoughts<'a>(&'a [ContentBlock]);
+
+impl Thoughts<'_> {
+    fn is_empty(&self) -> bool {
+        thoughts(self.0).next().is_none()
+    }
+}
+
+impl Serialize for Thoughts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        joined(thoughts(self.0), serializer)
+    }
+}
+
+fn texts(blocks: &[ContentBlock]) -> impl Iterator<Item = &str> + Clone {
+    blocks.iter().filter_map(|block| match block {
+        ContentBlock::Text(text) if !text.is_empty() => Some(text.as_str()),
+        _ => None,
+    })
+}
+
+fn thoughts(blocks: &[ContentBlock]) -> impl Iterator<Item = &str> + Clone {
+    blocks.iter().filter_map(|block| match block {
+        ContentBlock::Reasoning { content } if !content.is_empty() => Some(content.as_str()),
+        _ => None,
+    })
+}
+
+/// Several texts as one string with blank lines between; a single one without a copy.
+fn joined<'a, S: Serializer>(
+    mut texts: impl Iterator<Item = &'a str> + Clone,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let all = texts.clone();
+    match (texts.next(), texts.next()) {
+        (Some(text), None) => serializer.serialize_str(text),
+        _ => serializer.serialize_str(&all.collect::<Vec<_>>().join("\n\n")),
+    }
+}
+
+/// The content of a message with pictures.
+struct Parts<'a>(&'a [ContentBlock]);
+
+impl Serialize for Parts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().filter_map(|block| match block {
+            ContentBlock::Text(text) if !text.is_empty() => Some(Part::Text(text)),
+            ContentBlock::Image { media_type, data } => Some(Part::Picture(media_type, data)),
+            _ => None,
+        }))
+    }
+}
+
+enum Part<'a> {
+    Text(&'a str),
+    /// Says which call the pictures after it belong to.
+    Caption(&'a str),
+    Picture(&'a str, &'a ImageSource),
+}
+
+impl Serialize for Part<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut part = serializer.serialize_map(Some(2))?;
+        match self {
+            Self::Text(text) => {
+                part.serialize_entry("type", "text")?;
+                part.serialize_entry("text", text)?;
+            }
+            Self::Caption(id) => {
+                part.serialize_entry("type", "text")?;
+                part.serialize_entry(
+                    "text",
+                    &Shown(format_args!("Pictures of the result of {id}:")),
+                )?;
+            }
+            Self::Picture(media_type, source) => {
+                part.serialize_entry("type", "image_url")?;
+                part.serialize_entry("image_url", &PictureUrl { media_type, source })?;
+            }
+        }
+        part.end()
+    }
+}
+
+struct PictureUrl<'a> {
+    media_type: &'a str,
+    source: &'a ImageSource,
+}
+
+impl Serialize for PictureUrl<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut url = serializer.serialize_map(Some(1))?;
+        match self.source {
+            ImageSource::Url(address) => url.serialize_entry("url", address)?,
+            ImageSource::Base64(data) => url.serialize_entry(
+                "url",
+                &Shown(format_args!("data:{};base64,{data}", self.media_type)),
+            )?,
+        }
+        url.end()
+    }
+}
+
+/// Writes what is shown as a string, without a string in between.
+struct Shown<T>(T);
+
+impl<T: fmt::Display> Serialize for Shown<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}

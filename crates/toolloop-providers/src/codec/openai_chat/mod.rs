@@ -1,0 +1,22 @@
+//! The OpenAI Chat Completions API, as OpenAI and the many servers that speak it have it.
+//!
+//! [`encode`] writes the body of a request, [`ChatDecoder`] reads the chunks of the answer.
+//! Where servers differ in what they take, [`Quirks`] says it as data; where they differ in what
+//! they send, the decoder takes all of it.
+
+mod arguments;
+mod calls;
+mod messages;
+mod request;
+mod response;
+mod template;
+mod wire;
+
+pub use request::{MaxTokensField, Quirks, encode};
+pub use response::ChatDecoder;
+
+/// Names this API in `ProviderData`.
+///
+/// The data is a JSON object; its members are put into the message of the assistant, or into the
+/// tool call, that the block stands behind.
+pub const API: &str = "openai-chat";

@@ -1,0 +1,221 @@
+//! [`encode`]: the body of a request, written once, straight from the borrowed messages.
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::{Map, Value, json};
+use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
+
+use super::messages::Messages;
+
+/// Where servers of this API differ in what they take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Quirks {
+    /// What the limit of output tokens is called.
+    pub max_tokens_field: MaxTokensField,
+    /// Whether usage may be asked for with `stream_options`.
+    pub stream_usage: bool,
+    /// Whether the server pads its chunks against eavesdroppers unless it is asked not to. The
+    /// padding makes every chunk different, and costs more than the text to read.
+    pub obfuscation: bool,
+    /// Whether the server wants the thoughts of its model back, as `reasoning_content`.
+    pub reasoning_back: bool,
+}
+
+/// What a server calls the limit of output tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxTokensField {
+    /// `max_tokens`, which nearly every server takes.
+    MaxTokens,
+    /// `max_completion_tokens`, which OpenAI wants.
+    MaxCompletionTokens,
+}
+
+impl Quirks {
+    /// OpenAI itself.
+    pub fn openai() -> Self {
+        Self {
+            max_tokens_field: MaxTokensField::MaxCompletionTokens,
+            obfuscation: true,
+            ..Self::compatible()
+        }
+    }
+
+    /// Any other server.
+    pub fn compatible() -> Self {
+        Self {
+            max_tokens_field: MaxTokensField::MaxTokens,
+            stream_usage: true,
+            obfuscation: false,
+            reasoning_back: false,
+        }
+    }
+}
+
+/// Writes the body of a streaming request.
+///
+/// Members that are the same from call to call stand before the messages, so that the bodies of
+/// a run share a prefix as long as their conversation. `ChatParams::reasoning_budget` and
+/// `ChatParams::metadata` have no place in this API and are not sent.
+///
+/// # Errors
+/// When a value cannot be written as JSON.
+pub fn encode(model: &str, params: &ChatParams, quirks: &Quirks) -> Result<Vec<u8>, LlmError> {
+    let mut body = Vec::with_capacity(estimated_size(params));
+    serde_json::to_writer(&mut body, &Body { model, params, quirks })
+        .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
+    Ok(body)
+}
+
+struct Body<'a> {
+    model: &'a str,
+    params: &'a ChatParams,
+    quirks: &'a Quirks,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { model, params, quirks } = self;
+        let mut body = serializer.serialize_map(None)?;
+        body.serialize_entry("model", model)?;
+        body.serialize_entry("stream", &true)?;
+        match (quirks.stream_usage, quirks.obfuscation) {
+            (false, false) => {}
+            (usage, false) => {
+                body.serialize_entry("stream_options", &json!({"include_usage": usage}))?;
+            }
+            (usage, true) => body.serialize_entry(
+                "stream_options",
+                &json!({"include_usage": usage, "include_obfuscation": false}),
+            )?,
+        }
+        if let Some(temperature) = params.temperature {
+            body.serialize_entry("temperature", &temperature)?;
+        }
+        if let Some(limit) = params.max_tokens {
+            let field = match quirks.max_tokens_field {
+                MaxTokensField::MaxTokens => "max_tokens",
+                MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
+            };
+            body.serialize_entry(field, &limit)?;
+        }
+        // An empty list of tools is refused, and so is a choice without tools.
+        let tools = params.tools.as_deref().unwrap_or_default();
+        if !tools.is_empty() {
+            body.serialize_entry("tools", &Tools(tools))?;
+            if let Some(choice) = &params.tool_choice {
+                body.serialize_entry("tool_choice", &tool_choice(choice))?;
+            }
+        }
+        if let Some(schema) = &params.structured_output {
+            body.serialize_entry("response_format", &response_format(schema))?;
+        }
+        body.serialize_entry("messages", &Messages { params, quirks })?;
+        body.end()
+    }
+}
+
+struct Tools<'a>(&'a [ToolDefinition]);
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for tool in self.0 {
+            list.serialize_element(&Tool { kind: "function", function: Function(tool) })?;
+        }
+        list.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+struct Function<'a>(&'a ToolDefinition);
+
+impl Serialize for Function<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolDefinition { name, description, parameters, .. } = self.0;
+        let mut function = serializer.serialize_map(None)?;
+        function.serialize_entry("name", name)?;
+        if !description.is_empty() {
+            function.serialize_entry("description", description)?;
+        }
+        match parameters.as_value() {
+            Value::Object(schema) if !schema.is_empty() => {
+                function.serialize_entry("parameters", schema)?;
+            }
+            // A tool without arguments; some servers refuse a function without parameters.
+            _ => function
+                .serialize_entry("parameters", &json!({"type": "object", "properties": {}}))?,
+        }
+        function.end()
+    }
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Specific(name) => json!({"type": "function", "function": {"name": name}}),
+        _ => json!("auto"),
+    }
+}
+
+fn response_format(schema: &JsonSchema) -> Value {
+    let schema = schema.as_value();
+    let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
+    let name: String = title
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
+        .take(64)
+        .collect();
+    let name = if name.is_empty() { "answer" } else { &name };
+    json!({
+        "type": "json_schema",
+        "json_schema": {"name": name, "strict": is_strict(schema), "schema": schema},
+    })
+}
+
+/// Whether a schema has the form that the strict mode demands: every object closed, every
+/// property required. Any other schema would be refused there.
+fn is_strict(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => is_closed(fields) && fields.values().all(is_strict),
+        Value::Array(list) => list.iter().all(is_strict),
+        _ => true,
+    }
+}
+
+fn is_closed(schema: &Map<String, Value>) -> bool {
+    let Some(Value::Object(properties)) = schema.get("properties") else {
+        return schema.get("type") != Some(&json!("object"));
+    };
+    let required = schema.get("required").and_then(Value::as_array);
+    schema.get("additionalProperties") == Some(&Value::Bool(false))
+        && properties.keys().all(|name| {
+            required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name)))
+        })
+}
+
+/// About the size of the body, so that the buffer grows once at most.
+fn estimated_size(params: &ChatParams) -> usize {
+    use toolloop_core::ContentBlock::{ProviderData, Reasoning, Text, ToolCall, ToolResult};
+    const ENVELOPE: usize = 96;
+    let blocks = params.messages.iter().flat_map(|message| &message.content);
+    let messages = blocks.map(|block| {
+        let text = match block {
+            Text(text) => text.len(),
+            Reasoning { content } => content.len(),
+            ToolCall(call) => call.name.len() + 256,
+            ToolResult(result) => result.content.len(),
+            ProviderData(data) => data.data.len(),
+            _ => 0,
+        };
+        ENVELOPE + text + text / 16
+    });
+    let tools = params.tools.as_deref().unwrap_or_default().len() * 512;
+    1024 + params.system.as_deref().map_or(0, str::len) + tools + messages.sum::<usize>()
+}

@@ -1,0 +1,258 @@
+//! What went wrong with one try, as a sentence that names the cure, and whether to try again.
+
+use std::error::Error;
+use std::io;
+
+use http::{HeaderMap, StatusCode};
+use reqwest::Url;
+use toolloop_core::{ErrorDetails, ErrorMessage, LlmError};
+
+use super::headers;
+use super::redact::Redactor;
+use crate::codec::{ApiError, DecodeError};
+
+/// A try that failed.
+pub(super) struct AttemptError {
+    pub(super) error: LlmError,
+    pub(super) class: RetryClass,
+}
+
+/// How often a failed try is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RetryClass {
+    /// Not at all: the same again will fail.
+    Never,
+    /// A little: no server answered, or it fell silent.
+    Network,
+    /// With patience: the server said that it cannot now.
+    Server,
+}
+
+/// The other side of a request, as errors may name it.
+pub(super) struct Peer {
+    url: Url,
+    redactor: Redactor,
+    /// What the answer said of itself.
+    details: ErrorDetails,
+}
+
+impl Peer {
+    pub(super) fn new(url: &Url, redactor: Redactor) -> Self {
+        Self { url: url.clone(), redactor, details: ErrorDetails::default() }
+    }
+
+    /// An answer has begun.
+    pub(super) fn answered(&mut self, headers: &HeaderMap) {
+        self.details =
+            ErrorDetails { request_id: headers::request_id(headers), ..ErrorDetails::default() };
+    }
+
+    /// The server could not be reached, or hung up before it answered.
+    pub(super) fn unreachable(&self, error: &reqwest::Error) -> AttemptError {
+        if error.is_builder() {
+            let text = format!("the request cannot be made: {}", root_cause(error));
+            return never(LlmError::InvalidRequest(self.message(text)));
+        }
+        let origin = self.url.origin().ascii_serialization();
+        let cause = root_cause(error);
+        let refused = io_kind(error) == Some(io::ErrorKind::ConnectionRefused);
+        let (text, class) = if refused && error.is_connect() {
+            // Nothing on this machine listens there, and in a second it will not either.
+            let class = if self.is_loopback() { RetryClass::Never } else { RetryClass::Network };
+            (format!("nothing answers at {origin} (connection refused)"), class)
+        } else if let Some(tls) = tls_error(error) {
+            let text = format!(
+                "no secure connection to {origin}: {tls} (are the system's root certificates \
+                 installed, and is the base URL right?)"
+            );
+            (text, RetryClass::Never)
+        } else if error.is_timeout() {
+            (format!("{origin} did not answer in time ({cause})"), RetryClass::Network)
+        } else if error.is_connect() {
+            (format!("cannot connect to {origin}: {cause}"), RetryClass::Network)
+        } else {
+            (format!("{origin} hung up before it answered: {cause}"), RetryClass::Network)
+        };
+        let message = self.message(text);
+        AttemptError { error: LlmError::Http { status: None, message, retryable: true }, class }
+    }
+
+    /// The server answered with a failure, or with a page for people.
+    pub(super) fn refused(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> AttemptError {
+        let details = ErrorDetails {
+            status: Some(status.as_u16()),
+            request_id: headers::request_id(headers),
+            retry_after: headers::retry_after(headers),
+        };
+        let body = String::from_utf8_lossy(body);
+        if status.is_success() {
+            return self.unreadable(&self.describe(status, headers, &body), body.as_bytes());
+        }
+        let api_error = ApiError::parse(&body);
+        let text = match &api_error {
+            Some(error) => error.message.clone(),
+            None => self.describe(status, headers, &body),
+        };
+        let message = ErrorMessage::with_details(self.clean(text), details);
+        let quota = api_error.is_some_and(|error| error.is_out_of_quota());
+        by_status(status, message, quota)
+    }
+
+    /// The answer could not be decoded.
+    pub(super) fn undecodable(&self, error: DecodeError) -> AttemptError {
+        match error {
+            DecodeError::Api(error) => self.reported(error),
+            DecodeError::Malformed { message, raw } => self.unreadable(&message, raw.as_bytes()),
+        }
+    }
+
+    /// The answer is not what the API promises.
+    pub(super) fn unreadable(&self, message: &str, raw: &[u8]) -> AttemptError {
+        never(LlmError::ResponseFormat {
+            message: message.to_owned(),
+            raw: self.clean(String::from_utf8_lossy(raw).into_owned()),
+        })
+    }
+
+    /// The answer is over, and there was nothing of a reply in it.
+    pub(super) fn silent(&self) -> AttemptError {
+        let url = self.shown_url();
+        self.unreadable(&format!("the answer is empty: is the base URL right? ({url})"), &[])
+    }
+
+    /// The connection broke, or fell silent, in the middle of the answer.
+    pub(super) fn interrupted(&self, how: String) -> AttemptError {
+        let error = LlmError::StreamInterrupted { message: self.message(how) };
+        AttemptError { error, class: RetryClass::Network }
+    }
+
+    /// The provider reports an error in place of an answer.
+    fn reported(&self, error: ApiError) -> AttemptError {
+        let quota = error.is_out_of_quota();
+        let message = self.message(error.message);
+        if let Some(status) = error.status.and_then(|code| StatusCode::from_u16(code).ok()) {
+            return by_status(status, message, quota);
+        }
+        let code = error.code.unwrap_or_else(|| "error".to_owned());
+        match code.as_str() {
+            "authentication_error" | "invalid_api_key" => never(LlmError::Auth(message)),
+            "invalid_request_error" | "context_length_exceeded" => {
+                never(LlmError::InvalidRequest(message))
+            }
+            _ => {
+                let retryable = !quota && is_temporary(&code);
+                let class = if retryable { RetryClass::Server } else { RetryClass::Never };
+                AttemptError { error: LlmError::Provider { code, message, retryable }, class }
+            }
+        }
+    }
+
+    /// A failure without a sentence of the API.
+    fn describe(&self, status: StatusCode, headers: &HeaderMap, body: &str) -> String {
+        let url = self.shown_url();
+        let target = headers.get(http::header::LOCATION).and_then(|value| value.to_str().ok());
+        if let (true, Some(target)) = (status.is_redirection(), target) {
+            return format!("{url} has moved to {target}: give that server as the base URL");
+        }
+        let start = body.trim_start().as_bytes();
+        let is_page = headers::is_html(headers)
+            || start.get(..5).is_some_and(|tag| tag.eq_ignore_ascii_case(b"<html"))
+            || start.get(..9).is_some_and(|tag| tag.eq_ignore_ascii_case(b"<!doctype"));
+        if is_page {
+            return format!(
+                "the server answered with an HTML page, not JSON: is the base URL right? \
+                 ({url}, status {})",
+                status.as_u16()
+            );
+        }
+        match body.trim() {
+            "" => format!("the server said nothing more ({url}, {status})"),
+            text => text.to_owned(),
+        }
+    }
+
+    /// The address without what may be secret in it.
+    fn shown_url(&self) -> String {
+        format!("{}{}", self.url.origin().ascii_serialization(), self.url.path())
+    }
+
+    fn message(&self, text: String) -> ErrorMessage {
+        ErrorMessage::with_details(self.clean(text), self.details.clone())
+    }
+
+    /// Foreign text without keys, and of bounded length. In this order: half a key is no match.
+    fn clean(&self, text: String) -> String {
+        let mut text = self.redactor.redact(text);
+        if text.len() > LONGEST_TEXT {
+            text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+            text.push('…');
+        }
+        text
+    }
+
+    fn is_loopback(&self) -> bool {
+        match self.url.host_str() {
+            Some("localhost" | "[::1]") => true,
+            Some(host) => host.parse().is_ok_and(|ip: std::net::Ipv4Addr| ip.is_loopback()),
+            None => false,
+        }
+    }
+}
+
+/// An error inside of an error.
+type Cause = dyn Error + 'static;
+
+/// What lies at the bottom of an error. reqwest's own sentence hides it.
+pub(super) fn root_cause(error: &Cause) -> String {
+    let text = causes(error).last().map(ToString::to_string).unwrap_or_default();
+    match text.split_once(" (os error") {
+        Some((text, _)) => text.to_lowercase(),
+        None => text,
+    }
+}
+
+fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+fn io_kind(error: &Cause) -> Option<io::ErrorKind> {
+    causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
+}
+
+fn tls_error(error: &Cause) -> Option<&rustls::Error> {
+    causes(error).find_map(|cause| {
+        let inside = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        cause.downcast_ref().or_else(|| inside?.downcast_ref())
+    })
+}
+
+fn by_status(status: StatusCode, message: ErrorMessage, out_of_quota: bool) -> AttemptError {
+    let retryable = match status.as_u16() {
+        401 | 403 => return never(LlmError::Auth(message)),
+        400 | 404 | 405 | 413 | 415 | 422 => return never(LlmError::InvalidRequest(message)),
+        // Says that it never will.
+        501 | 505 => false,
+        408 | 409 | 425 | 429 => !out_of_quota,
+        code => code >= 500,
+    };
+    let class = if retryable { RetryClass::Server } else { RetryClass::Never };
+    AttemptError { error: LlmError::Http { status: Some(status), message, retryable }, class }
+}
+
+fn is_temporary(code: &str) -> bool {
+    ["rate_limit", "overloaded", "server_error", "internal", "unavailable", "timeout"]
+        .iter()
+        .any(|word| code.contains(word))
+}
+
+fn never(error: LlmError) -> AttemptError {
+    AttemptError { error, class: RetryClass::Never }
+}
+
+/// Most bytes of foreign text in an error.
+const LONGEST_TEXT: usize = 2000;

@@ -1,0 +1,416 @@
+//! [`ReplyStream`]: one model call, from its first byte out to its last byte in.
+
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body::Body as _;
+use reqwest::{Body, Request, Response};
+use tokio::time::Instant;
+use toolloop_core::{LlmError, StreamEvent};
+
+use super::deadline::Deadline;
+use super::failure::{AttemptError, Peer, RetryClass, root_cause};
+use super::headers;
+use super::redact::Redactor;
+use super::retry::Retries;
+use super::{Timeouts, Transport};
+use crate::codec::sse::SseFrames;
+use crate::codec::{Decoder, Events};
+
+/// A reply as it arrives. It sends, waits, tries again and reads as it is polled.
+///
+/// The last event is held back until the body is read to its end (within bounds), because only
+/// then its connection can serve the next call. Dropping the stream earlier closes the request.
+pub(crate) struct ReplyStream<D> {
+    transport: Arc<Transport>,
+    request: Request,
+    peer: Peer,
+    state: State,
+    decoder: D,
+    /// Decoded, and not yet taken.
+    events: Events,
+    retries: Retries,
+    started: Instant,
+    /// The end of the caller's patience.
+    call_ends: Option<Instant>,
+    /// The next limit of time, whichever it is.
+    deadline: Deadline,
+    /// Whether the deadline is set; content unsets it, and waiting sets it anew.
+    armed: bool,
+    phase: Phase,
+    /// Whether anything of a reply came, be it without content.
+    heard: bool,
+}
+
+/// How far the model has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// It has said nothing; a failure may be followed by another try.
+    Silent,
+    /// It speaks. What was said cannot be taken back, so there is no other try.
+    Speaking,
+    /// It has finished; only usage and the end mark can follow.
+    Finished,
+}
+
+enum State {
+    Sending(Pin<Box<dyn Future<Output = reqwest::Result<Response>> + Send>>),
+    /// Until the deadline, then the next try.
+    Waiting,
+    /// The answer is no reply: its body is read for the reason.
+    Refused {
+        head: http::response::Parts,
+        body: Body,
+        read: Vec<u8>,
+    },
+    /// The reply comes as one JSON document.
+    Document {
+        body: Body,
+        read: Vec<u8>,
+    },
+    /// `fresh`: a piece of the body has come since the clock was last looked at.
+    Streaming {
+        body: Body,
+        frames: SseFrames,
+        fresh: bool,
+    },
+    /// The reply is whole; what remains of the body is read.
+    Draining {
+        body: Body,
+        left: usize,
+        done: StreamEvent,
+    },
+    Failed(LlmError),
+    Over,
+}
+
+impl<D: Decoder> Stream for ReplyStream<D> {
+    type Item = Result<StreamEvent, LlmError>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(event) = this.events.pop_front() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            if let State::Failed(_) | State::Over = this.state {
+                return Poll::Ready(match mem::replace(&mut this.state, State::Over) {
+                    State::Failed(error) => Some(Err(error)),
+                    _ => None,
+                });
+            }
+            if let Err(failed) = ready!(this.advance(cx)) {
+                this.fail(failed);
+            }
+        }
+    }
+}
+
+impl<D: Decoder> ReplyStream<D> {
+    pub(super) fn new(
+        transport: Arc<Transport>,
+        request: Request,
+        redactor: Redactor,
+        patience: Option<Duration>,
+    ) -> Self {
+        let started = Instant::now();
+        let mut stream = Self {
+            peer: Peer::new(request.url(), redactor),
+            retries: Retries::new(transport.limits.max_retries),
+            state: State::Over,
+            decoder: D::default(),
+            events: Events::new(),
+            started,
+            call_ends: patience.and_then(|patience| started.checked_add(patience)),
+            deadline: Deadline::new(started),
+            armed: false,
+            phase: Phase::Silent,
+            heard: false,
+            transport,
+            request,
+        };
+        stream.send();
+        stream
+    }
+
+    fn send(&mut self) {
+        self.decoder = D::default();
+        self.set_deadline(self.transport.limits.timeouts.first_content);
+        // Always there: the body is bytes, not a stream.
+        let request = self.request.try_clone().unwrap_or_else(|| unreachable!("a body of bytes"));
+        self.state = State::Sending(Box::pin(self.transport.client.execute(request)));
+    }
+
+    /// One step: events have come, or the state is another.
+    fn advance(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AttemptError>> {
+        match &mut self.state {
+            State::Sending(answer) => match answer.as_mut().poll(cx) {
+                Poll::Ready(Ok(response)) => self.receive(response),
+                Poll::Ready(Err(error)) => Poll::Ready(Err(self.peer.unreachable(&error))),
+                Poll::Pending => self.poll_clock(cx),
+            },
+            State::Waiting => self.poll_clock(cx),
+            State::Refused { head, body, read } => match poll_piece(body, cx) {
+                Poll::Ready(Some(Ok(piece))) if read.len() < MAX_ERROR_BODY => {
+                    read.extend_from_slice(&piece[..piece.len().min(MAX_ERROR_BODY - read.len())]);
+                    Poll::Ready(Ok(()))
+                }
+                Poll::Ready(_) => {
+                    Poll::Ready(Err(self.peer.refused(head.status, &head.headers, read)))
+                }
+                Poll::Pending => self.poll_clock(cx),
+            },
+            State::Document { body, read } => match poll_piece(body, cx) {
+                Poll::Ready(Some(Ok(piece))) => {
+                    if read.len() + piece.len() > self.transport.limits.max_event.get() {
+                        let message = "the answer is larger than the limit";
+                        return Poll::Ready(Err(self.peer.unreadable(message, &[])));
+                    }
+                    read.extend_from_slice(&piece);
+                    Poll::Ready(Ok(()))
+                }
+                Poll::Ready(Some(Err(error))) => Poll::Ready(Err(self.broken(&error))),
+                Poll::Ready(None) => {
+                    let document = mem::take(read);
+                    Poll::Ready(self.read_document(&document))
+                }
+                Poll::Pending => self.poll_clock(cx),
+            },
+            State::Streaming { .. } => self.read(cx),
+            State::Draining { body, left, .. } => match poll_piece(body, cx) {
+                Poll::Ready(Some(Ok(piece))) if piece.len() < *left => {
+                    *left -= piece.len();
+                    Poll::Ready(Ok(()))
+                }
+                Poll::Ready(_) => Poll::Ready(self.close()),
+                Poll::Pending => self.poll_clock(cx),
+            },
+            State::Failed(_) | State::Over => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// The head of the answer is here.
+    fn receive(&mut self, response: Response) -> Poll<Result<(), AttemptError>> {
+        let (head, body) = http::Response::<Body>::from(response).into_parts();
+        self.peer.answered(&head.headers);
+        if !head.status.is_success() || headers::is_html(&head.headers) {
+            self.set_deadline(ERROR_BODY_TIME);
+            self.state = State::Refused { head, body, read: Vec::new() };
+            return Poll::Ready(Ok(()));
+        }
+        self.events.extend(headers::request_id(&head.headers).map(StreamEvent::RequestId));
+        self.events.extend(headers::rate_limits(&head.headers).map(StreamEvent::RateLimits));
+        self.state = if headers::is_json(&head.headers) {
+            State::Document { body, read: Vec::new() }
+        } else {
+            let frames = SseFrames::with_limit(self.transport.limits.max_event);
+            State::Streaming { body, frames, fresh: false }
+        };
+        Poll::Ready(Ok(()))
+    }
+
+    /// Decodes one event, or reads more of the body.
+    fn read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AttemptError>> {
+        let State::Streaming { frames, fresh, .. } = &mut self.state else {
+            return Poll::Ready(Ok(()));
+        };
+        match frames.next_data() {
+            Some(Ok(data)) => {
+                let decoded = self.decoder.handle_data(&data, &mut self.events);
+                self.heard = true;
+                self.take_note();
+                return Poll::Ready(decoded.map_err(|error| self.peer.undecodable(error)));
+            }
+            Some(Err(error)) => {
+                return Poll::Ready(Err(self.peer.unreadable(&error.to_string(), &[])));
+            }
+            None => {}
+        }
+        // What lies ready comes before the clock, for a caller who was away longer than a limit;
+        // but a server that never pauses must not keep the clock from being looked at.
+        if mem::take(fresh)
+            && let Poll::Ready(alarm) = self.poll_clock(cx)
+        {
+            return Poll::Ready(alarm);
+        }
+        let State::Streaming { body, frames, fresh } = &mut self.state else {
+            return Poll::Ready(Ok(()));
+        };
+        match poll_piece(body, cx) {
+            Poll::Ready(Some(Ok(piece))) => {
+                frames.push(piece);
+                *fresh = true;
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Some(Err(_))) if self.decoder.is_finished() => Poll::Ready(self.end()),
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Err(self.broken(&error))),
+            Poll::Ready(None) => Poll::Ready(self.end()),
+            Poll::Pending => self.poll_clock(cx),
+        }
+    }
+
+    /// Draws the conclusions from what was just decoded.
+    fn take_note(&mut self) {
+        if self.phase != Phase::Finished {
+            if self.events.iter().any(is_content) {
+                self.phase = Phase::Speaking;
+                self.armed = false;
+            }
+            if self.decoder.is_finished() {
+                self.phase = Phase::Finished;
+                self.armed = false;
+            }
+        }
+        if let Some(done) = self.events.pop_back_if(|e| matches!(e, StreamEvent::Done { .. })) {
+            match mem::replace(&mut self.state, State::Over) {
+                State::Streaming { body, .. } => {
+                    self.set_deadline(DRAIN_TIME);
+                    self.state = State::Draining { body, left: DRAIN_BYTES, done };
+                }
+                _ => self.events.push_back(done),
+            }
+        }
+    }
+
+    /// The body is over.
+    fn end(&mut self) -> Result<(), AttemptError> {
+        self.decoder.handle_end(&mut self.events);
+        if let Some(StreamEvent::Done { .. }) = self.events.back() {
+            self.state = State::Over;
+            return Ok(());
+        }
+        Err(match self.heard {
+            true => self.peer.interrupted("the stream ended without its end marker".into()),
+            false => self.peer.silent(),
+        })
+    }
+
+    fn read_document(&mut self, document: &[u8]) -> Result<(), AttemptError> {
+        if document.trim_ascii().is_empty() {
+            return Err(self.peer.silent());
+        }
+        let text = String::from_utf8_lossy(document);
+        let decoded = self.decoder.handle_document(&text, &mut self.events);
+        self.take_note();
+        decoded.map_err(|error| self.peer.undecodable(error))
+    }
+
+    /// The body was read as far as it is worth it.
+    fn close(&mut self) -> Result<(), AttemptError> {
+        if let State::Draining { done, .. } = mem::replace(&mut self.state, State::Over) {
+            self.events.push_back(done);
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, failed: AttemptError) {
+        let silent = self.phase == Phase::Silent;
+        if silent && let Some(notice) = self.retries.next(&failed) {
+            self.set_deadline(notice.delay);
+            self.events.push_back(StreamEvent::RetryScheduled(notice));
+            self.state = State::Waiting;
+            return;
+        }
+        let AttemptError { error, class } = failed;
+        let attempts = self.retries.attempt;
+        self.state = State::Failed(if silent && attempts > 1 && class != RetryClass::Never {
+            LlmError::RetryExhausted { attempts, last_error: Box::new(error) }
+        } else {
+            error
+        });
+    }
+
+    fn broken(&self, error: &reqwest::Error) -> AttemptError {
+        self.peer.interrupted(format!("the connection was lost: {}", root_cause(error)))
+    }
+
+    fn set_deadline(&mut self, limit: Duration) {
+        let now = Instant::now();
+        let at = now.checked_add(limit).unwrap_or_else(|| now + FAR);
+        self.deadline.set(self.call_ends.map_or(at, |end| at.min(end)));
+        self.armed = true;
+    }
+
+    fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AttemptError>> {
+        if !self.armed {
+            self.set_deadline(match self.phase {
+                Phase::Silent => self.transport.limits.timeouts.first_content,
+                Phase::Speaking => self.transport.limits.timeouts.stall,
+                Phase::Finished => TAIL_TIME,
+            });
+        }
+        ready!(self.deadline.poll(cx));
+        Poll::Ready(self.handle_deadline())
+    }
+
+    fn handle_deadline(&mut self) -> Result<(), AttemptError> {
+        match &self.state {
+            State::Draining { .. } => return self.close(),
+            State::Refused { head, read, .. } => {
+                return Err(self.peer.refused(head.status, &head.headers, read));
+            }
+            State::Streaming { .. } if self.phase == Phase::Finished => return self.end(),
+            _ => {}
+        }
+        let timeout = |since: Duration| LlmError::Timeout { elapsed_ms: since.as_millis() as u64 };
+        if self.call_ends.is_some_and(|end| end <= Instant::now()) {
+            let error = timeout(self.started.elapsed());
+            return Err(AttemptError { error, class: RetryClass::Never });
+        }
+        let Timeouts { first_content, stall, .. } = self.transport.limits.timeouts;
+        match self.state {
+            State::Waiting => {
+                self.send();
+                Ok(())
+            }
+            State::Streaming { .. } if self.phase == Phase::Speaking => {
+                let how = format!("no content for {stall:?} (keep-alives are no content)");
+                Err(self.peer.interrupted(how))
+            }
+            _ => Err(AttemptError { error: timeout(first_content), class: RetryClass::Network }),
+        }
+    }
+}
+
+fn poll_piece(body: &mut Body, cx: &mut Context<'_>) -> Poll<Option<reqwest::Result<Bytes>>> {
+    loop {
+        match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+            Some(Ok(frame)) => match frame.into_data() {
+                Ok(piece) => return Poll::Ready(Some(Ok(piece))),
+                Err(_trailers) => {}
+            },
+            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+            None => return Poll::Ready(None),
+        }
+    }
+}
+
+/// What the model says, and so what the watchdog counts.
+fn is_content(event: &StreamEvent) -> bool {
+    matches!(
+        event,
+        StreamEvent::TextDelta(_)
+            | StreamEvent::ReasoningDelta(_)
+            | StreamEvent::ToolCallStart { .. }
+            | StreamEvent::ToolCallDelta { .. }
+            | StreamEvent::ToolCallComplete { .. }
+    )
+}
+
+/// Most bytes of the body of an error.
+const MAX_ERROR_BODY: usize = 64 << 10;
+/// Time for the body of an error, after its head.
+const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
+/// Most bytes read after a whole reply, for the sake of the connection.
+const DRAIN_BYTES: usize = 64 << 10;
+/// Time for them. The end of the body usually lies ready with the end of the reply.
+const DRAIN_TIME: Duration = Duration::from_millis(250);
+/// Time for usage and end mark after the finish reason.
+const TAIL_TIME: Duration = Duration::from_secs(5);
+/// In place of limits that no clock can hold.
+const FAR: Duration = Duration::from_secs(86_400 * 365);

@@ -1,0 +1,8 @@
+//! One binary for all integration tests; each suite says in its first line what it is about.
+
+mod support;
+
+mod suite {
+    mod connection;
+    mod corpus;
+}
