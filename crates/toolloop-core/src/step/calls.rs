@@ -136,7 +136,7 @@ impl Turn {
                      check before repeating it."
                 )),
                 CallStatus::Waiting | CallStatus::Asked | CallStatus::Approved => {
-                    CallStatus::failed(format!("This call was not run: {why} before it started."))
+                    CallStatus::failed(format!("This call was not run: {why}."))
                 }
             };
         }

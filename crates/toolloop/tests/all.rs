@@ -1,0 +1,17 @@
+//! The tool loop in virtual time, one file for each behaviour.
+
+mod suite {
+    pub(crate) mod support;
+
+    /// How often the model is asked, with which tools, and how its calls are run.
+    mod iterations;
+
+    /// Which calls are asked about, when, and what comes of it.
+    mod approval;
+
+    /// The caller's own condition to stop.
+    mod stopping;
+
+    /// A model that repeats itself.
+    mod repetition;
+}
