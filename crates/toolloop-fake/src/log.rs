@@ -47,7 +47,7 @@ pub struct Exchange {
     /// Bytes of the body that were written.
     pub bytes: u64,
     /// The body that was written, up to its first MiB.
-    #[serde(serialize_with = "as_text")]
+    #[serde(rename = "reply", serialize_with = "as_text")]
     pub body: Vec<u8>,
     /// How it ended.
     pub end: End,

@@ -27,7 +27,7 @@ struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     script: Option<PathBuf>,
     /// Pause of the demo model before every word, in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 15)]
+    #[arg(long, value_name = "MS", default_value_t = Script::DEMO_WORD_DELAY.as_millis() as u64)]
     word_delay: u64,
     /// Refuses requests without this key.
     #[arg(long, value_name = "KEY")]
@@ -73,7 +73,7 @@ fn serve(arguments: Arguments) -> Result<(), String> {
         format!("cannot listen on {}:{}: {error}", arguments.host, arguments.port)
     })?;
     println!("listening on {}", server.base_url());
-    server.wait();
+    server.join();
     Ok(())
 }
 

@@ -41,8 +41,13 @@ impl Reply {
 
     /// The request fails with this status and a body in the form of the API.
     pub fn error(status: u16, message: impl Into<String>) -> Self {
-        let kind = if status >= 500 { "server_error" } else { "invalid_request_error" };
-        let error = json!({"message": message.into(), "type": kind, "param": null, "code": null});
+        let (kind, code) = match status {
+            401 => ("invalid_request_error", Some("invalid_api_key")),
+            429 => ("requests", Some("rate_limit_exceeded")),
+            500.. => ("server_error", None),
+            _ => ("invalid_request_error", None),
+        };
+        let error = json!({"message": message.into(), "type": kind, "param": null, "code": code});
         Self::json(status, &json!({ "error": error }))
     }
 
@@ -347,7 +352,8 @@ mod tests {
         let Content::Raw(raw) = Reply::error(429, "Slow down").content else { panic!() };
         let body: Value = serde_json::from_slice(&raw.body).unwrap();
         let error = json!({
-            "message": "Slow down", "type": "invalid_request_error", "param": null, "code": null,
+            "message": "Slow down", "type": "requests", "param": null,
+            "code": "rate_limit_exceeded",
         });
         assert_eq!((raw.status, body), (429, json!({ "error": error })));
     }

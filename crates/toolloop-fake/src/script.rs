@@ -32,6 +32,9 @@ pub struct Script {
 }
 
 impl Script {
+    /// A pause before every word with which a person sees the demo model write.
+    pub const DEMO_WORD_DELAY: Duration = Duration::from_millis(15);
+
     /// These replies, one for each request. A request too many is refused.
     pub fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
         let mut queue: VecDeque<Reply> = replies.into_iter().collect();
@@ -49,7 +52,8 @@ impl Script {
         }
     }
 
-    /// The scripted model `demo`, which writes a word every so often.
+    /// The scripted model `demo`, with this pause before every word; see
+    /// [`DEMO_WORD_DELAY`](Self::DEMO_WORD_DELAY).
     pub fn demo(word_delay: Duration) -> Self {
         let demo = Demo { word_delay };
         Self::from_fn(move |request| demo.reply(&request.body)).models([Demo::MODEL])

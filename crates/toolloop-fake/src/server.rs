@@ -90,8 +90,8 @@ impl FakeServer {
         self.shared.log.idle().await;
     }
 
-    /// Waits until the server has ended, which it does not by itself.
-    pub fn wait(mut self) {
+    /// Serves on, for ever: it does not end by itself.
+    pub fn join(mut self) {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

@@ -1,1 +1,25 @@
-//! Everything over real connections on the loopback.
+//! Everything over real connections on the loopback, against a client that shows every byte.
+
+/// The client of these tests.
+#[path = "suite/client.rs"]
+mod client;
+
+/// The binary: what it prints, serves and logs.
+#[cfg(feature = "cli")]
+#[path = "suite/binary.rs"]
+mod binary;
+/// What real providers accepted and refused, where such recordings are at hand.
+#[path = "suite/corpus.rs"]
+mod corpus;
+/// A whole conversation with the demo model about a real folder.
+#[path = "suite/demo.rs"]
+mod demo;
+/// Every fault as the client sees it and as the log tells it.
+#[path = "suite/faults.rs"]
+mod faults;
+/// What is refused before a script is asked.
+#[path = "suite/refusals.rs"]
+mod refusals;
+/// The bytes of whole replies, connections kept and closed, the log.
+#[path = "suite/replies.rs"]
+mod replies;

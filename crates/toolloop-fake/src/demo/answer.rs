@@ -50,9 +50,9 @@ pub(super) fn command(result: &ToolResult) -> String {
     format!("`{command}` gives:\n\n```\n{output}\n```")
 }
 
-/// A call was forbidden, so there is nothing to say.
+/// A call was not run, so there is nothing to say.
 pub(super) fn denied(tool: &str, reason: &str) -> String {
-    format!("I was not allowed to use `{tool}`, so I cannot say. ({reason})")
+    format!("My call of `{tool}` did not go through, so I cannot say: {reason}")
 }
 
 /// The task needs a tool that is not there.
@@ -87,7 +87,7 @@ fn entries(names: &[String], kind: &str) -> Option<String> {
 fn file(result: &ToolResult) -> String {
     let path = result.arguments["path"].as_str().unwrap_or("the file");
     if let Some(reason) = result.denial() {
-        return format!("`{path}`: I was not allowed to read it. ({reason})");
+        return format!("`{path}` was not read: {reason}");
     }
     if let Some(remark) = remark(&result.text, path) {
         return remark;
@@ -111,15 +111,15 @@ fn remark(text: &str, path: &str) -> Option<String> {
     let mut lines = text.lines();
     let line = lines.next().unwrap_or("[The file is empty.]");
     let inner = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
-    let about = format!("`{path}` ");
-    let is_remark = inner.is_some() || line.starts_with(&about) || line.starts_with("Error");
+    let quoted = format!("`{path}`");
+    let is_remark = inner.is_some() || line.contains(&quoted) || line.starts_with("Error");
     if !is_remark || lines.next().is_some() {
         return None;
     }
     let sentence = inner.unwrap_or(line);
-    Some(match sentence.contains(path) {
+    Some(match sentence.contains(&quoted) {
         true => sentence.to_owned(),
-        false => format!("`{path}`: {sentence}"),
+        false => format!("{quoted}: {sentence}"),
     })
 }
 

@@ -228,23 +228,18 @@ mod tests {
     #[test]
     fn a_denied_call_is_owned_up_to() {
         let denied = |_: &str, _: &Value| "This call was denied: not now. It was not run.".into();
+        let reason = "This call was denied: not now. It was not run.";
         let (_, answer) = converse(ASKED, &["list_dir", "read_file"], denied);
-        assert_eq!(
-            answer,
-            "I was not allowed to use `list_dir`, so I cannot say. (This call was denied: not \
-             now. It was not run.)"
-        );
+        let sentence = "My call of `list_dir` did not go through, so I cannot say:";
+        assert_eq!(answer, format!("{sentence} {reason}"));
         let (_, answer) = converse("Run the tests", &["bash"], denied);
-        assert!(answer.starts_with("I was not allowed to use `bash`"), "{answer}");
+        assert!(answer.starts_with("My call of `bash` did not go through"), "{answer}");
         let (_, answer) = converse(ASKED, &["list_dir", "read_file"], |name, arguments| {
             if name == "list_dir" { project(name, arguments) } else { denied(name, arguments) }
         });
-        assert!(answer.ends_with(
-            "- `README.md`: I was not allowed to read it. (This call was denied: not now. It was \
-             not run.)\n\
-             - `main.py`: I was not allowed to read it. (This call was denied: not now. It was \
-             not run.)"
-        ), "{answer}");
+        let unread =
+            format!("- `README.md` was not read: {reason}\n- `main.py` was not read: {reason}");
+        assert!(answer.ends_with(&unread), "{answer}");
     }
 
     #[test]

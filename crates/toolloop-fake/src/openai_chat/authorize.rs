@@ -18,13 +18,15 @@ pub(crate) fn authorize(key: &str, authorization: Option<&str>) -> Result<(), Re
     }
 }
 
-/// A wrong key as the API repeats it: the first eight and the last four characters are readable.
+/// A wrong key as the API repeats it: a short one whole, of a longer one the first eight and the
+/// last four characters.
 fn echoed(key: &str) -> String {
     let chars: Vec<char> = key.chars().collect();
-    let (shown_first, shown_last) = if chars.len() > 12 { (8, 4) } else { (0, 0) };
-    let hidden = chars.len() - shown_first - shown_last;
-    let first: String = chars[..shown_first].iter().collect();
-    let last: String = chars[shown_first + hidden..].iter().collect();
+    let Some(hidden) = chars.len().checked_sub(8 + 4).filter(|hidden| *hidden > 0) else {
+        return key.to_owned();
+    };
+    let first: String = chars[..8].iter().collect();
+    let last: String = chars[8 + hidden..].iter().collect();
     format!("{first}{}{last}", "*".repeat(hidden))
 }
 
@@ -53,7 +55,7 @@ mod tests {
         let expected = "Incorrect API key provided: test-con****-key. You can find your API key \
             at https://platform.openai.com/account/api-keys.";
         assert_eq!(refusal(Some("Bearer test-context-key")), (401, expected.to_owned()));
-        assert!(refusal(Some("Bearer wrong")).1.contains("provided: *****."));
+        assert!(refusal(Some("Bearer wrong")).1.contains("provided: wrong."));
     }
 
     #[test]
