@@ -1,5 +1,6 @@
 //! [`run_blocking`]: file work off the async threads, which stops when nobody waits for it.
 
+use std::io;
 use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +14,9 @@ pub(crate) struct Cut(Arc<AtomicBool>);
 
 impl Cut {
     /// An error once the caller has gone; nobody will read it.
-    pub(crate) fn check(&self) -> Result<(), ToolError> {
+    pub(crate) fn check(&self) -> io::Result<()> {
         match self.0.load(Ordering::Relaxed) {
-            true => Err(ToolError::new("cut off")),
+            true => Err(io::Error::other("cut off")),
             false => Ok(()),
         }
     }

@@ -85,7 +85,6 @@ fn list(root: &Root, arguments: &Arguments, cut: &Cut) -> Result<String, ToolErr
             Err(error) if level == 1 => return Err(root.explain(path, &error)),
             Err(_) => listing.mark_unreadable(&folder),
         }
-        cut.check()?;
     }
     Ok(listing.into_text())
 }
@@ -108,12 +107,10 @@ impl Listing {
         };
         let mut found = Vec::new();
         for entry in entries.take(MAX_READ.saturating_sub(self.read)) {
+            cut.check()?;
             let entry = entry?;
             found.push((folder.join(entry.file_name()), entry));
             self.read += 1;
-            if cut.check().is_err() {
-                break;
-            }
         }
         // Only the first are shown, so which ones must not depend on the disk.
         found.sort_by(|(a, _), (b, _)| a.cmp(b));

@@ -103,21 +103,14 @@ fn read(
     if let Some(kind) = binary_kind(head) {
         return Ok(format!("[`{path}` is a binary file ({kind}, {length}); it is not shown.]"));
     }
-    for line in 1..first {
-        if lines.next(0, &mut Vec::new(), explain)? == 0 {
-            return Err(ToolError::new(format!(
-                "`{path}` has only {} lines; start_line {first} is behind its end.",
-                line - 1
-            )));
-        }
-    }
-    Page::read(&mut lines, first, last, max_output, explain)?.into_text(path, first, &length)
+    let page = Page::read(&mut lines, first, last, max_output).map_err(explain)?;
+    page.into_text(path, first, &length)
 }
 
 /// The lines that are shown, and why they end.
 struct Page {
     text: Vec<u8>,
-    /// The line after the last shown one.
+    /// The line after the last one read.
     next: u64,
     /// Whether the file goes on there.
     more: bool,
@@ -129,39 +122,39 @@ impl Page {
         first: u64,
         last: u64,
         max_output: usize,
-        explain: impl Fn(io::Error) -> ToolError + Copy,
-    ) -> Result<Self, ToolError> {
-        let mut page = Self { text: Vec::new(), next: first, more: false };
+    ) -> io::Result<Self> {
+        let mut page = Self { text: Vec::new(), next: 1, more: false };
         let max_line = MAX_LINE.min(max_output);
         let mut line = Vec::new();
-        loop {
-            if page.next > last {
-                page.more = !lines.reader.fill_buf().map_err(explain)?.is_empty();
-                return Ok(page);
-            }
+        while page.next <= last {
+            let keep = if page.next < first { 0 } else { max_line };
             line.clear();
-            let length = lines.next(max_line, &mut line, explain)?;
+            let length = lines.next(keep, &mut line)?;
             if length == 0 {
                 return Ok(page);
             }
-            if length > line.len() as u64 {
-                line.truncate(whole_characters(&line));
-                line.extend(format!(" [... line cut, it has {length} bytes]\n").bytes());
+            if page.next >= first {
+                if length > line.len() as u64 {
+                    line.truncate(whole_characters(&line));
+                    line.extend(format!(" [... line cut, it has {length} bytes]\n").bytes());
+                }
+                if !page.text.is_empty() && page.text.len() + line.len() > max_output {
+                    page.more = true;
+                    return Ok(page);
+                }
+                page.text.append(&mut line);
             }
-            if !page.text.is_empty() && page.text.len() + line.len() > max_output {
-                page.more = true;
-                return Ok(page);
-            }
-            page.text.append(&mut line);
             page.next += 1;
         }
+        page.more = !lines.reader.fill_buf()?.is_empty();
+        Ok(page)
     }
 
     fn into_text(self, path: &str, first: u64, length: &str) -> Result<String, ToolError> {
-        if self.next == first {
+        if self.text.is_empty() {
             return Err(ToolError::new(format!(
                 "`{path}` has only {} lines; start_line {first} is behind its end.",
-                first - 1
+                self.next - 1
             )));
         }
         let (mut text, valid) = match String::from_utf8(self.text) {
@@ -196,19 +189,13 @@ struct Lines<'a, R> {
 impl<R: Read> Lines<'_, R> {
     /// Appends at most `keep` bytes of the next line, its end included; gives its true length,
     /// which is 0 only at the end of the file.
-    fn next(
-        &mut self,
-        keep: usize,
-        line: &mut Vec<u8>,
-        explain: impl Fn(io::Error) -> ToolError,
-    ) -> Result<u64, ToolError> {
+    fn next(&mut self, keep: usize, line: &mut Vec<u8>) -> io::Result<u64> {
         let mut length = 0;
         loop {
             self.cut.check()?;
             let buffer = match self.reader.fill_buf() {
-                Ok(buffer) => buffer,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(explain(error)),
+                buffer => buffer?,
             };
             let end = memchr::memchr(b'\n', buffer);
             let piece = &buffer[..end.map_or(buffer.len(), |at| at + 1)];
