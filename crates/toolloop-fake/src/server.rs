@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr, TcpListener as StdListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use std::{fmt, io, thread};
 
 use tokio::net::{TcpListener, TcpStream};
@@ -139,7 +140,7 @@ impl Shared {
     }
 }
 
-/// Serves until it is told to stop or the server is dropped; then every connection closes.
+/// Serves until the server is dropped; then every connection closes.
 fn serve(
     runtime: &Runtime,
     listener: StdListener,
@@ -154,12 +155,14 @@ fn serve(
             tokio::select! {
                 _ = &mut stopped => return,
                 Some(_) = connections.join_next() => {}
-                accepted = listener.accept() => {
-                    if let Ok((stream, _)) = accepted {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => {
                         shared.connections.fetch_add(1, Ordering::Relaxed);
                         connections.spawn(connection(stream, Arc::clone(&shared)));
                     }
-                }
+                    // Out of files, most likely: others must close first.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+                },
             }
         }
     });
