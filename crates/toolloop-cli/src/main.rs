@@ -1,2 +1,72 @@
-//! The command `toolloop`.
-fn main() {}
+//! The command `toolloop`: reads the command line and hands over to a command.
+
+mod approval;
+mod args;
+mod asking;
+mod commands;
+mod connect;
+mod ending;
+mod errors;
+mod exit;
+mod face;
+mod follow;
+mod json;
+mod model;
+mod nearest;
+mod origin;
+mod providers;
+mod report;
+mod run_id;
+mod settings;
+mod settings_file;
+mod signals;
+mod summary;
+mod task;
+mod terminal;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+
+use args::{Cli, Command};
+use exit::Exit;
+use report::Report;
+use terminal::face::{eprint_report, has_colours};
+use terminal::paint::Paint;
+
+fn main() -> ExitCode {
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Help goes to standard output, errors to standard error; either may be closed.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Answered }.into();
+        }
+    };
+    let exit = run(&matches).unwrap_or_else(|error| {
+        let report = error
+            .downcast::<Report>()
+            .unwrap_or_else(|error| Report::new(Exit::Failed, "other", format!("{error:#}")));
+        let stderr_has_colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        eprint_report(&report, Paint::new(stderr_has_colours && has_colours()));
+        report.exit
+    });
+    exit.into()
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let cli = Cli::from_arg_matches(matches)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let matches = matches.subcommand().map_or(matches, |(_, matches)| matches);
+    let exit = runtime.block_on(async {
+        match &cli.command {
+            Command::Run(args) => commands::run::run(args, matches).await,
+            Command::Models(args) => commands::models::run(args, matches).await,
+            Command::Fake(args) => commands::fake::run(args).await,
+        }
+    });
+    // A thread that still waits for a disk or for input must not hold up the end.
+    runtime.shutdown_background();
+    exit
+}

@@ -1,0 +1,176 @@
+//! [`Cli`]: the command line. What a flag means for a run is decided in `settings`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::exit::TABLE;
+use crate::units::parse_duration;
+
+/// Run an agent from a terminal: ask a model, run the tools it calls, until it answers.
+#[derive(Debug, Parser)]
+#[command(name = "toolloop", version, after_help = TABLE, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands, one file each in `commands`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Give the model a task and let it work with its tools
+    Run(RunArgs),
+    /// Show which models can be used, and how one is chosen
+    #[command(after_help = HOW_CHOSEN)]
+    Models(ModelsArgs),
+    /// Serve a fake model on this machine, to try and test programs against
+    Fake(FakeArgs),
+}
+
+/// `toolloop run`.
+#[derive(Debug, Args)]
+#[command(after_help = "Settings come from flags, then TOOLLOOP_.. variables, then \
+    ./toolloop.toml, then ~/.config/toolloop/config.toml.")]
+pub(crate) struct RunArgs {
+    /// What to do; `-` reads it from standard input
+    ///
+    /// Standard input that is not a terminal is added to the task.
+    pub(crate) task: Option<String>,
+    /// The model, as provider/name (see: toolloop help models)
+    #[arg(long, value_name = "PROVIDER/NAME", env = "TOOLLOOP_MODEL", hide_env_values = true)]
+    pub(crate) model: Option<String>,
+    /// Address of a server that speaks the OpenAI API
+    #[arg(long, value_name = "URL", env = "TOOLLOOP_BASE_URL", hide_env_values = true)]
+    pub(crate) base_url: Option<String>,
+    /// Tools the model may use, or none [default: all]
+    #[arg(long, value_name = "a,b|none", env = "TOOLLOOP_TOOLS", hide_env_values = true)]
+    pub(crate) tools: Option<String>,
+    /// Folder to work in [default: this one]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// System prompt, instead of the built-in one
+    #[arg(long, value_name = "TEXT", env = "TOOLLOOP_SYSTEM", hide_env_values = true)]
+    pub(crate) system: Option<String>,
+    /// Most model calls with tools before the run ends [default: 50]
+    #[arg(long, value_name = "N", env = "TOOLLOOP_MAX_ITERATIONS", hide_env_values = true,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_iterations: Option<u32>,
+    /// Longest time for the whole run, like 90s or 5m [default: none]
+    #[arg(long, value_name = "TIME", env = "TOOLLOOP_TIMEOUT", hide_env_values = true,
+        value_parser = parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Run tools without asking: all of them, or those listed
+    #[arg(long, value_name = "LIST", env = "TOOLLOOP_YES", hide_env_values = true,
+        num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub(crate) yes: Option<Yes>,
+    /// Print events as one JSON object a line; =final prints only the last
+    #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
+        default_missing_value = "events")]
+    pub(crate) json: Option<JsonOutput>,
+    /// Print the answer only
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// `toolloop models`.
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    /// List what the server at this address has
+    #[arg(long, value_name = "URL", env = "TOOLLOOP_BASE_URL", hide_env_values = true)]
+    pub(crate) base_url: Option<String>,
+}
+
+/// `toolloop fake`.
+#[derive(Debug, Args)]
+pub(crate) struct FakeArgs {
+    /// Port on 127.0.0.1; 0 takes a free one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) port: u16,
+    /// Replies to play instead of the demo model: one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Refuse requests without this key
+    #[arg(long, value_name = "KEY")]
+    pub(crate) require_key: Option<String>,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JsonOutput {
+    /// Every event.
+    Events,
+    /// The last line only.
+    Final,
+}
+
+/// Which tools run without asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Yes {
+    All,
+    Tools(Vec<String>),
+}
+
+impl FromStr for Yes {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "all" => Self::All,
+            list => Self::Tools(names(list)),
+        })
+    }
+}
+
+/// The names in a comma-separated list; `none` is the empty list.
+pub(crate) fn names(list: &str) -> Vec<String> {
+    list.split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty() && *name != "none")
+        .map(str::to_owned)
+        .collect()
+}
+
+const HOW_CHOSEN: &str = "\
+How a run chooses its model, the first that applies:
+  1. --model PROVIDER/NAME, or TOOLLOOP_MODEL
+  2. model = \"PROVIDER/NAME\" in ./toolloop.toml or ~/.config/toolloop/config.toml
+  3. a key in the environment: OPENAI_API_KEY
+  4. a running Ollama (OLLAMA_HOST, or http://127.0.0.1:11434)
+  5. the built-in demo model: scripted, but the tools are real
+
+Any other server that speaks the OpenAI API: --base-url URL --model NAME";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn yes_and_json_take_their_value_behind_an_equals_sign() {
+        let cli = Cli::parse_from(["toolloop", "run", "--yes", "--json", "a task"]);
+        let Command::Run(run) = cli.command else { panic!("not a run") };
+        assert_eq!(run.yes, Some(Yes::All));
+        assert_eq!(run.json, Some(JsonOutput::Events));
+        assert_eq!(run.task.as_deref(), Some("a task"));
+
+        let cli = Cli::parse_from(["toolloop", "run", "--yes=bash, read_file", "--json=final"]);
+        let Command::Run(run) = cli.command else { panic!("not a run") };
+        assert_eq!(run.yes, Some(Yes::Tools(vec!["bash".into(), "read_file".into()])));
+        assert_eq!(run.json, Some(JsonOutput::Final));
+        assert_eq!(run.task, None);
+    }
+
+    #[test]
+    fn none_is_the_empty_list() {
+        assert_eq!(names("none"), Vec::<String>::new());
+        assert_eq!(names("bash,,read_file "), ["bash", "read_file"]);
+    }
+}

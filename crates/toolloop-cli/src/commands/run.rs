@@ -1,0 +1,267 @@
+//! `toolloop run`: gives a model a task and lets it work with its tools.
+//!
+//! Settings and model are found, the face shows the header, the loop runs while a [`Follower`]
+//! shows what happens, and the way it ended becomes an exit code.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::ArgMatches;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use toolloop::tool::{
+    CancellationToken, EffectClass, LoopAction, LoopDetectionConfig, ToolLoopConfig, ToolRegistry,
+    tool_loop_stream,
+};
+use toolloop_core::{ChatMessage, ChatParams, ToolHandler};
+use toolloop_tools::builtin;
+
+use crate::approval::Policy;
+use crate::args::RunArgs;
+use crate::asking::Asking;
+use crate::connect::{Chosen, choose_and_serve, connect};
+use crate::ending;
+use crate::exit::Exit;
+use crate::face::{Face, Header};
+use crate::follow::{End, Follower, Tally};
+use crate::json::JsonFace;
+use crate::nearest::nearest;
+use crate::origin::{Sourced, short_path};
+use crate::report::Report;
+use crate::run_id::RunId;
+use crate::settings::{Environment, Settings};
+use crate::signals::Signals;
+use crate::summary::Ending;
+use crate::task;
+use crate::terminal::face::TerminalFace;
+use crate::terminal::keys;
+
+/// Runs the command to its exit code; whatever goes wrong is told by the face.
+pub(crate) async fn run(args: &RunArgs, matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let id = RunId::random();
+    let mut face: Box<dyn Face> = match args.json {
+        Some(output) => Box::new(JsonFace::new(io::stdout(), output, id)),
+        None => Box::new(TerminalFace::of_process(args.quiet)),
+    };
+    let mut signals = Signals::listen()?;
+    let environment = Environment::of_process();
+    let ended = match prepare(args, matches, &environment).await {
+        Ok(plan) => plan.run(id, face.as_mut(), &mut signals, &environment).await,
+        Err(report) => {
+            let folder = args.dir.clone().or_else(|| std::env::current_dir().ok());
+            let folder = folder.unwrap_or_default();
+            let header =
+                Header { run: id, target: None, folder: &folder, fell_back_to_demo: false };
+            let ending = Ending::before_the_run(report);
+            let exit = ending.exit;
+            face.begin(&header).and_then(|()| face.end(&ending, Duration::ZERO)).map(|()| exit)
+        }
+    };
+    match ended {
+        // Who read the output has gone: nobody is left to tell, and nothing is wrong.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::BrokenPipe),
+        ended => Ok(ended.map_err(|error| {
+            Report::new(Exit::Failed, "output", format!("the output cannot be written: {error}"))
+        })?),
+    }
+}
+
+/// Everything a run needs.
+struct Plan {
+    chosen: Chosen,
+    settings: Settings,
+    folder: PathBuf,
+    task: String,
+    registry: ToolRegistry,
+    asking: Asking,
+    /// Whether a person can be asked.
+    person: bool,
+}
+
+async fn prepare(
+    args: &RunArgs,
+    matches: &ArgMatches,
+    environment: &Environment<'_>,
+) -> Result<Plan, Report> {
+    let settings = Settings::of_run(args, matches, environment)?;
+    let folder = folder(args.dir.as_deref())?;
+    let task = task::read(args.task.as_deref(), args.quiet || args.json.is_some())?;
+    let registry = registry(&folder, settings.tools.as_ref())?;
+    let policy = policy(&registry, &settings)?;
+    let chosen = choose_and_serve(&settings, environment).await?;
+    let person = args.json.is_none() && keys::is_there();
+    Ok(Plan { chosen, settings, folder, task, registry, asking: Asking::new(policy), person })
+}
+
+impl Plan {
+    async fn run(
+        self,
+        id: RunId,
+        face: &mut dyn Face,
+        signals: &mut Signals,
+        environment: &Environment<'_>,
+    ) -> io::Result<Exit> {
+        let target = &self.chosen.target;
+        face.begin(&Header {
+            run: id,
+            target: Some(target),
+            folder: &self.folder,
+            fell_back_to_demo: self.chosen.fell_back_to_demo,
+        })?;
+        let started = Instant::now();
+        let provider = match connect(target) {
+            Ok(provider) => Arc::new(provider),
+            Err(report) => {
+                let ending = Ending::before_the_run(report);
+                face.end(&ending, started.elapsed())?;
+                return Ok(ending.exit);
+            }
+        };
+        let cancel = CancellationToken::new();
+        let (ask, asks) = mpsc::unbounded_channel();
+        let callback = self.asking.callback(self.person.then_some(ask), cancel.clone());
+        let config = ToolLoopConfig {
+            max_iterations: self.max_iterations(),
+            timeout: self.settings.timeout.as_ref().map(|limit| limit.value),
+            on_approval: Some(callback),
+            loop_detection: Some(LoopDetectionConfig {
+                action: LoopAction::InjectWarning,
+                ..LoopDetectionConfig::default()
+            }),
+            cancel: Some(cancel.clone()),
+            final_answer: true,
+            ..ToolLoopConfig::default()
+        };
+        let params = ChatParams {
+            messages: vec![ChatMessage::user(self.task.as_str())],
+            system: Some(self.system()),
+            ..ChatParams::default()
+        };
+        let registry = Arc::new(self.registry.clone());
+        let stream =
+            tool_loop_stream(Arc::clone(&provider) as _, registry, params, config, Arc::new(()));
+        let mut follower = Follower {
+            face,
+            signals,
+            asking: self.asking.clone(),
+            asks,
+            cancel,
+            started,
+            tally: Tally::default(),
+            waiting: VecDeque::new(),
+            open: None,
+        };
+        // The stream is dropped before anything is told: what it runs has ended then.
+        let end = follower.follow(stream).await?;
+        let Follower { face, tally, .. } = follower;
+        let unknown_model = match &end {
+            End::Error(error) if crate::errors::is_unknown_model(error) => {
+                provider.list_models().await.unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        let ending = ending::Ended {
+            end,
+            tally,
+            unanswered: self.asking.take_unanswered(),
+            target,
+            settings: &self.settings,
+            models: unknown_model,
+            elapsed: started.elapsed(),
+        }
+        .ending(environment);
+        face.end(&ending, started.elapsed())?;
+        Ok(ending.exit)
+    }
+
+    fn max_iterations(&self) -> u32 {
+        self.settings.max_iterations.as_ref().map_or(DEFAULT_ITERATIONS, |limit| limit.value)
+    }
+
+    fn system(&self) -> String {
+        match &self.settings.system {
+            Some(system) => system.value.clone(),
+            // Without a date: it would void the provider's prompt cache every day.
+            None => format!(
+                "You are an agent that a person runs in a terminal. You work in the folder {}; \
+                 paths are relative to it. Use the tools to find out what you need instead of \
+                 guessing, change only what the task asks for, and then answer briefly, in \
+                 Markdown.",
+                self.folder.display()
+            ),
+        }
+    }
+}
+
+fn folder(dir: Option<&Path>) -> Result<PathBuf, Report> {
+    let dir = dir.unwrap_or(Path::new("."));
+    match dir.canonicalize() {
+        Ok(folder) if folder.is_dir() => Ok(folder),
+        Ok(file) => Err(Report::usage(format!("{} is no folder", short_path(&file)))
+            .cure("Give the folder to work in: --dir DIR")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Report::usage(format!("the folder {} does not exist", short_path(dir)))
+                .cure("Give the folder to work in: --dir DIR"))
+        }
+        Err(error) => Err(Report::usage(format!("cannot open {}: {error}", short_path(dir)))),
+    }
+}
+
+fn registry(folder: &Path, wanted: Option<&Sourced<Vec<String>>>) -> Result<ToolRegistry, Report> {
+    let tools = builtin::<()>(folder)
+        .map_err(|error| Report::usage(format!("cannot open {}: {error}", short_path(folder))))?;
+    let mut registry = ToolRegistry::new();
+    for tool in tools {
+        registry.register_shared(tool);
+    }
+    let Some(wanted) = wanted else { return Ok(registry) };
+    let names = wanted.value.iter().map(String::as_str);
+    check_tools(names.clone(), &registry, wanted)?;
+    Ok(registry.only(names))
+}
+
+fn policy(registry: &ToolRegistry, settings: &Settings) -> Result<Policy, Report> {
+    let yes = match &settings.yes {
+        Some(yes) => {
+            if let crate::args::Yes::Tools(tools) = &yes.value {
+                check_tools(tools.iter().map(String::as_str), registry, yes)?;
+            }
+            Some(yes.value.clone())
+        }
+        None => None,
+    };
+    let read_only = |name: &String| {
+        let tool: Option<&Arc<dyn ToolHandler<()>>> = registry.get(name);
+        tool.is_some_and(|tool| tool.effect_class() == EffectClass::ReadOnly)
+    };
+    let names = registry.definitions().into_iter().map(|tool| tool.name);
+    Ok(Policy { read_only: names.filter(read_only).collect(), yes, always: Vec::new() })
+}
+
+/// A tool that is named must be there.
+fn check_tools<'a, T>(
+    names: impl Iterator<Item = &'a str>,
+    registry: &ToolRegistry,
+    setting: &Sourced<T>,
+) -> Result<(), Report> {
+    let known: Vec<String> = registry.definitions().into_iter().map(|tool| tool.name).collect();
+    for name in names {
+        if registry.contains(name) {
+            continue;
+        }
+        let report = Report::usage(format!("there is no tool {name}"))
+            .origin(format!("It was named by {}.", setting.origin));
+        let near = nearest(name, known.iter().map(String::as_str), 1);
+        return Err(match near.first() {
+            Some(near) => report.cure(format!("Did you mean {near}?")),
+            None => report.cure(format!("Tools are: {}.", known.join(", "))),
+        });
+    }
+    Ok(())
+}
+
+/// Enough for most tasks, and an end for the others.
+pub(crate) const DEFAULT_ITERATIONS: u32 = 50;

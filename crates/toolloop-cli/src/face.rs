@@ -1,0 +1,53 @@
+//! [`Face`]: who is told of a run while it goes: a person at a terminal, or a program.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use toolloop_core::{LoopEvent, ToolCall};
+
+use crate::model::Target;
+use crate::run_id::RunId;
+use crate::summary::Ending;
+use crate::terminal::approval::Question;
+use crate::terminal::keys::Key;
+
+/// Follows a run. An error means that nobody can be told any more; the run then ends.
+///
+/// `now` is the time since the run began.
+pub(crate) trait Face {
+    /// The run begins.
+    fn begin(&mut self, header: &Header<'_>) -> io::Result<()>;
+
+    /// Something happened in it.
+    fn event(&mut self, event: &LoopEvent, now: Duration) -> io::Result<()>;
+
+    /// Time has passed; called about twenty times a second.
+    fn tick(&mut self, _now: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// A call needs an approval, and nobody can be asked.
+    fn approval_needed(&mut self, _call: &ToolCall) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// A question is open, or (with the key) goes on, or (`None`) has been answered.
+    fn question(&mut self, _: Option<(&Question, Option<Key>)>, _now: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The run is over.
+    fn end(&mut self, ending: &Ending, now: Duration) -> io::Result<()>;
+}
+
+/// What is known of a run when it begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Header<'a> {
+    pub(crate) run: RunId,
+    /// `None`: no model could be chosen.
+    pub(crate) target: Option<&'a Target>,
+    pub(crate) folder: &'a Path,
+    /// Whether the demo model was taken because there was nothing else.
+    pub(crate) fell_back_to_demo: bool,
+}

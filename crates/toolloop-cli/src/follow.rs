@@ -1,0 +1,195 @@
+//! [`Follower`]: follows a run to its end: events to the face, questions to the person, signals
+//! to the run.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio_util::sync::CancellationToken;
+use toolloop::tool::{LoopStream, ToolApproval};
+use toolloop_core::{LlmError, LoopEvent, ToolLoopResult, Usage};
+
+use crate::asking::{Ask, Asking};
+use crate::exit::Exit;
+use crate::face::Face;
+use crate::signals::Signals;
+use crate::terminal::approval::{Answer, Question};
+use crate::terminal::keys::{Key, Keyboard};
+
+/// What follows a run.
+pub(crate) struct Follower<'a> {
+    pub(crate) face: &'a mut dyn Face,
+    pub(crate) signals: &'a mut Signals,
+    pub(crate) asking: Asking,
+    pub(crate) asks: mpsc::UnboundedReceiver<Ask>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) started: Instant,
+    pub(crate) tally: Tally,
+    pub(crate) waiting: VecDeque<Ask>,
+    pub(crate) open: Option<Open>,
+}
+
+/// How it ended, as far as the loop itself can tell.
+pub(crate) enum End {
+    /// With a result; also when a limit or a cancellation ended it.
+    Result(Box<ToolLoopResult>),
+    /// With an error of the model.
+    Error(LlmError),
+    /// It did not stop in time after a signal, or a second one came.
+    Abandoned,
+}
+
+/// What was seen of the run, for ends without a result.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) iterations: u32,
+    pub(crate) tools: usize,
+    pub(crate) usage: Option<Usage>,
+    /// The text of the reply that arrives.
+    pub(crate) text: String,
+    /// The signal that came.
+    pub(crate) signal: Option<Exit>,
+}
+
+/// A question on the screen.
+pub(crate) struct Open {
+    ask: Ask,
+    question: Question,
+    keyboard: Keyboard,
+}
+
+impl Follower<'_> {
+    /// Follows the run. An error means that the face cannot show anything any more.
+    pub(crate) async fn follow(&mut self, mut stream: LoopStream) -> io::Result<End> {
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let mut patience = pin!(sleep_until(self.started));
+        loop {
+            let now = self.started.elapsed();
+            tokio::select! {
+                // In this order: a stream that never pauses must starve neither the person's
+                // signals nor the screen.
+                biased;
+                signal = self.signals.next() => {
+                    if self.tally.signal.replace(signal).is_some() {
+                        return Ok(End::Abandoned);
+                    }
+                    self.cancel.cancel();
+                    self.close_question(now)?;
+                    patience.as_mut().reset(Instant::now() + PATIENCE);
+                }
+                () = &mut patience, if self.tally.signal.is_some() => return Ok(End::Abandoned),
+                _ = ticks.tick() => self.face.tick(now)?,
+                key = next_key(&mut self.open) => self.key(key, now)?,
+                Some(ask) = self.asks.recv() => {
+                    self.waiting.push_back(ask);
+                    self.ask_next(now)?;
+                }
+                event = stream.next() => match event {
+                    Some(Ok(LoopEvent::Done(result))) => return Ok(End::Result(Box::new(result))),
+                    Some(Ok(event)) => {
+                        self.tally.count(&event);
+                        self.face.event(&event, now)?;
+                    }
+                    Some(Err(error)) => return Ok(End::Error(error)),
+                    // The stream says how it ended before it ends.
+                    None => return Ok(End::Abandoned),
+                },
+            }
+        }
+    }
+
+    /// Puts the next waiting call to the person, if no question is open.
+    fn ask_next(&mut self, now: Duration) -> io::Result<()> {
+        while self.open.is_none()
+            && let Some(ask) = self.waiting.pop_front()
+        {
+            // "Always" may have covered it meanwhile.
+            if self.asking.policy().allows(&ask.call) {
+                answer(ask, ToolApproval::Approve);
+                continue;
+            }
+            let question = Question::new(ask.call.clone());
+            let keyboard = Keyboard::open()?;
+            self.face.question(Some((&question, None)), now)?;
+            self.open = Some(Open { ask, question, keyboard });
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, key: Option<Key>, now: Duration) -> io::Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        // A terminal that is gone is no answer; its signal comes.
+        let Some(key) = key else { return self.close_question(now) };
+        let Some(said) = open.question.handle(key) else {
+            return self.face.question(Some((&open.question, Some(key))), now);
+        };
+        let Some(Open { ask, .. }) = self.open.take() else { return Ok(()) };
+        self.face.question(None, now)?;
+        let approval = match said {
+            Answer::Once => ToolApproval::Approve,
+            Answer::Always(scope) => {
+                self.asking.policy().always.push(scope);
+                ToolApproval::Approve
+            }
+            Answer::Edited(arguments) => ToolApproval::Modify(arguments),
+            Answer::No(reason) => ToolApproval::Deny(denial(&reason)),
+        };
+        answer(ask, approval);
+        self.ask_next(now)
+    }
+
+    fn close_question(&mut self, now: Duration) -> io::Result<()> {
+        self.waiting.clear();
+        match self.open.take() {
+            Some(_) => self.face.question(None, now),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Tally {
+    fn count(&mut self, event: &LoopEvent) {
+        match event {
+            LoopEvent::IterationStart { iteration, .. } => {
+                self.iterations = *iteration;
+                self.text.clear();
+            }
+            LoopEvent::AttemptDiscarded { .. } => self.text.clear(),
+            LoopEvent::TextDelta(text) => self.text.push_str(text),
+            LoopEvent::ToolExecutionStart { .. } => self.tools += 1,
+            LoopEvent::Usage(usage) => {
+                self.usage = Some(self.usage.map_or(*usage, |sum| sum + *usage));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What the model reads of a person's no.
+fn denial(reason: &str) -> String {
+    match reason {
+        "" => "The user declined this call.".to_owned(),
+        reason => format!("The user declined this call: {reason}"),
+    }
+}
+
+/// A run that has ended meanwhile needs no answer.
+fn answer(ask: Ask, approval: ToolApproval) {
+    let _ = ask.answer.send(approval);
+}
+
+async fn next_key(open: &mut Option<Open>) -> Option<Key> {
+    match open {
+        Some(open) => open.keyboard.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+const TICK: Duration = Duration::from_millis(50);
+/// How long a run may take to stop after a signal.
+const PATIENCE: Duration = Duration::from_millis(900);

@@ -1,0 +1,363 @@
+//! [`Target`]: which model a run asks, where it is and with which key; [`choose`] finds it.
+//!
+//! The first that applies: `--model` or a setting, a key in the environment, a local Ollama,
+//! the demo model. The last two need a look at the network and are [`Choice::Local`] here.
+
+use std::net::IpAddr;
+
+use secrecy::SecretString;
+
+use crate::exit::Exit;
+use crate::nearest::nearest;
+use crate::origin::{Origin, Owner, Sourced};
+use crate::providers::{DEMO, PROVIDERS, ProviderEntry, provider};
+use crate::report::Report;
+use crate::settings::{Environment, Settings};
+
+/// A model, where it is served, and the key for it.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) provider: &'static ProviderEntry,
+    /// As the provider names it.
+    pub(crate) model: String,
+    pub(crate) base_url: Sourced<String>,
+    pub(crate) key: Option<Sourced<SecretString>>,
+}
+
+impl Target {
+    /// The demo model, served at this address.
+    pub(crate) fn demo(base_url: String) -> Self {
+        Self {
+            provider: &DEMO,
+            model: "demo".to_owned(),
+            base_url: Sourced::new(base_url, Origin::Default),
+            key: None,
+        }
+    }
+
+    /// How sentences call who serves the model.
+    pub(crate) fn label(&self) -> String {
+        match self.is_custom() {
+            true => host(&self.base_url.value).to_owned(),
+            false => self.provider.label.to_owned(),
+        }
+    }
+
+    /// The model as it is chosen with `--model`.
+    pub(crate) fn name(&self) -> String {
+        match self.provider.name {
+            "demo" => "demo".to_owned(),
+            provider => format!("{provider}/{}", self.model),
+        }
+    }
+
+    /// Whether it is served elsewhere than usual.
+    fn is_custom(&self) -> bool {
+        self.provider != &DEMO && self.base_url.origin != Origin::Default
+    }
+}
+
+/// What the settings say of the model.
+#[derive(Debug)]
+pub(crate) enum Choice {
+    /// This one.
+    Target(Target),
+    /// The demo model, by name.
+    Demo,
+    /// Nothing: take a local one, else the demo model.
+    Local,
+}
+
+/// Finds the model in settings and environment, without looking at the network.
+pub(crate) fn choose(settings: &Settings, environment: &Environment<'_>) -> Result<Choice, Report> {
+    if let Some(model) = &settings.model {
+        return named(model, settings, environment);
+    }
+    for provider in &PROVIDERS {
+        let Some(default) = provider.default_model else { continue };
+        if key_of(provider, settings, environment).is_some() {
+            return target(provider, default, settings, environment).map(Choice::Target);
+        }
+    }
+    match &settings.base_url {
+        Some(url) => Err(Report::new(
+            Exit::NoModel,
+            "model",
+            format!("no model is chosen for {}", url.value),
+        )
+        .origin(format!("The address came from {}.", url.origin))
+        .cure("Add --model NAME; the server's models: toolloop models --base-url URL")),
+        None => Ok(Choice::Local),
+    }
+}
+
+/// The target of a provider's model.
+pub(crate) fn target(
+    provider: &'static ProviderEntry,
+    model: &str,
+    settings: &Settings,
+    environment: &Environment<'_>,
+) -> Result<Target, Report> {
+    let base_url = base_url_of(provider, settings, environment);
+    let key = key_of(provider, settings, environment);
+    let Some(key) = key else {
+        let Some(variable) = provider.key_variable.filter(|_| base_url.origin == Origin::Default)
+        else {
+            return Ok(Target { provider, model: model.to_owned(), base_url, key: None });
+        };
+        return Err(no_key(provider, variable));
+    };
+    check_leak(&base_url, &key)?;
+    Ok(Target { provider, model: model.to_owned(), base_url, key: Some(key) })
+}
+
+fn named(
+    choice: &Sourced<String>,
+    settings: &Settings,
+    environment: &Environment<'_>,
+) -> Result<Choice, Report> {
+    let text = choice.value.as_str();
+    if text == "demo" || text == "demo/demo" {
+        return Ok(Choice::Demo);
+    }
+    let known = text.split_once('/').and_then(|(name, model)| Some((provider(name)?, model)));
+    match known {
+        Some((_, "")) => Err(wrong_model(choice, "names no model behind the slash")),
+        Some((provider, _)) if *provider == DEMO => {
+            Err(wrong_model(choice, "is not there: the demo model is just `demo`"))
+        }
+        Some((provider, model)) => {
+            target(provider, model, settings, environment).map(Choice::Target)
+        }
+        // A bare name, or one with a slash of its own, of whatever the given server has.
+        None if settings.base_url.is_some() => {
+            target(&PROVIDERS[0], text, settings, environment).map(Choice::Target)
+        }
+        None => Err(match text.split_once('/') {
+            Some((name, _)) => {
+                let names = PROVIDERS.iter().chain([&DEMO]).map(|provider| provider.name);
+                let report = wrong_model(choice, "is of a provider that is not known");
+                match nearest(name, names, 1).first() {
+                    Some(nearest) => report.cure(format!("Did you mean {nearest}/…?")),
+                    None => report,
+                }
+            }
+            None => wrong_model(choice, "does not say whose it is")
+                .cure(format!("Write it as PROVIDER/NAME, for example openai/{text};"))
+                .cure("or say where it is served: --base-url URL"),
+        }
+        .cure("What there is: toolloop models")),
+    }
+}
+
+fn wrong_model(choice: &Sourced<String>, what: &str) -> Report {
+    Report::usage(format!("the model \"{}\" {what}", choice.value))
+        .origin(format!("It came from {}.", choice.origin))
+}
+
+fn no_key(provider: &ProviderEntry, variable: &str) -> Report {
+    Report::new(Exit::NoModel, "auth", format!("no key for {}", provider.label))
+        .cure(format!("Set one: export {variable}=…"))
+        .cure(format!("or in ~/.config/toolloop/config.toml: [{}] api_key = \"…\"", provider.name))
+        .cure("Without a key: toolloop run --model demo, or start Ollama.")
+}
+
+/// Flag and `TOOLLOOP_BASE_URL` first, then what is said for this provider alone.
+fn base_url_of(
+    provider: &ProviderEntry,
+    settings: &Settings,
+    environment: &Environment<'_>,
+) -> Sourced<String> {
+    let table = settings.providers.get(provider.name);
+    settings
+        .base_url
+        .clone()
+        .or_else(|| {
+            let origin = Origin::Variable(provider.address_variable.to_owned());
+            let address = environment.get(provider.address_variable)?;
+            Some(Sourced::new(address, origin))
+        })
+        .or_else(|| table?.base_url.clone())
+        .map(|url| url.map(|url| full_url(provider, &url)))
+        .unwrap_or_else(|| Sourced::new(provider.base_url.to_owned(), Origin::Default))
+}
+
+/// `OLLAMA_HOST` is `host:port`, and its API for others is below `/v1`.
+fn full_url(provider: &ProviderEntry, url: &str) -> String {
+    let url = url.trim_end_matches('/');
+    if provider.name != "ollama" || url.ends_with("/v1") {
+        return url.to_owned();
+    }
+    let url = url.replace("0.0.0.0", "127.0.0.1");
+    match url.split_once("://") {
+        Some(_) => format!("{url}/v1"),
+        None if url.contains(':') => format!("http://{url}/v1"),
+        None => format!("http://{url}:11434/v1"),
+    }
+}
+
+fn key_of(
+    provider: &ProviderEntry,
+    settings: &Settings,
+    environment: &Environment<'_>,
+) -> Option<Sourced<SecretString>> {
+    let variable = provider.key_variable?;
+    let from_environment = environment
+        .get(variable)
+        .map(|key| Sourced::new(key.into(), Origin::Variable(variable.to_owned())));
+    from_environment.or_else(|| settings.providers.get(provider.name)?.api_key.clone())
+}
+
+/// A folder's file may come from strangers: it must not send one's key to an address of theirs.
+fn check_leak(base_url: &Sourced<String>, key: &Sourced<SecretString>) -> Result<(), Report> {
+    let from_folder = matches!(base_url.origin, Origin::File { owner: Owner::Folder, .. });
+    if !from_folder || is_loopback(&base_url.value) {
+        return Ok(());
+    }
+    Err(Report::new(
+        Exit::Usage,
+        "settings",
+        format!("this folder would send your key to {}", base_url.value),
+    )
+    .origin(format!("The address came from {}, the key from {}.", base_url.origin, key.origin))
+    .cure("If you trust it, say so yourself: --base-url URL, or in your own config.toml."))
+}
+
+/// Whether an address is on this machine.
+pub(crate) fn is_loopback(url: &str) -> bool {
+    let host = host(url);
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(rest),
+        None => host.split(':').next().unwrap_or(host),
+    };
+    name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Host and port of a URL; what stands before an `@` is no host.
+pub(crate) fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or(rest);
+    authority.rsplit('@').next().unwrap_or(authority)
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    fn env(pairs: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<String> {
+        move |name| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned())
+    }
+
+    fn settings(model: Option<&str>, base_url: Option<&str>) -> Settings {
+        let sourced = |text: &str, flag| Sourced::new(text.to_owned(), Origin::Flag(flag));
+        Settings {
+            model: model.map(|text| sourced(text, "--model")),
+            base_url: base_url.map(|text| sourced(text, "--base-url")),
+            ..Settings::default()
+        }
+    }
+
+    /// Name, address and key of the target, or what was chosen or said instead.
+    fn chosen(settings: &Settings, pairs: &'static [(&str, &str)]) -> String {
+        match choose(settings, &Environment(&env(pairs))) {
+            Ok(Choice::Target(target)) => {
+                let key = target.key.map(|key| key.value.expose_secret().to_owned());
+                format!(
+                    "{}/{} at {} with {}",
+                    target.provider.name,
+                    target.model,
+                    target.base_url.value,
+                    key.as_deref().unwrap_or("no key")
+                )
+            }
+            Ok(other) => format!("{other:?}"),
+            Err(report) => report.to_string(),
+        }
+    }
+
+    const KEY: &[(&str, &str)] = &[("OPENAI_API_KEY", "sk-1")];
+
+    #[test]
+    fn the_first_that_applies_is_taken() {
+        assert_eq!(
+            chosen(&settings(Some("openai/gpt-5"), None), KEY),
+            "openai/gpt-5 at https://api.openai.com/v1 with sk-1"
+        );
+        assert_eq!(
+            chosen(&settings(None, None), KEY),
+            "openai/gpt-5-mini at https://api.openai.com/v1 with sk-1"
+        );
+        assert_eq!(chosen(&settings(None, None), &[]), "Local");
+        assert_eq!(chosen(&settings(Some("demo"), None), KEY), "Demo");
+        assert_eq!(
+            chosen(&settings(Some("ollama/qwen3"), None), &[("OLLAMA_HOST", "0.0.0.0:9")]),
+            "ollama/qwen3 at http://127.0.0.1:9/v1 with no key"
+        );
+    }
+
+    #[test]
+    fn an_address_makes_a_bare_name_enough_and_the_key_optional() {
+        assert_eq!(
+            chosen(&settings(Some("qwen/qwen3"), Some("http://h:1/v1/")), &[]),
+            "openai/qwen/qwen3 at http://h:1/v1 with no key"
+        );
+        assert_eq!(
+            chosen(&settings(None, Some("http://h:1/v1")), &[]),
+            "no model is chosen for http://h:1/v1\n  The address came from --base-url.\n  \
+             Add --model NAME; the server's models: toolloop models --base-url URL"
+        );
+    }
+
+    #[test]
+    fn a_model_that_cannot_be_says_what_to_write() {
+        assert_eq!(
+            chosen(&settings(Some("gpt-5"), None), &[]),
+            "the model \"gpt-5\" does not say whose it is\n  It came from --model.\n  \
+             Write it as PROVIDER/NAME, for example openai/gpt-5;\n  \
+             or say where it is served: --base-url URL\n  What there is: toolloop models"
+        );
+        assert_eq!(
+            chosen(&settings(Some("opnai/gpt-5"), None), &[]),
+            "the model \"opnai/gpt-5\" is of a provider that is not known\n  \
+             It came from --model.\n  Did you mean openai/…?\n  What there is: toolloop models"
+        );
+        assert_eq!(
+            chosen(&settings(Some("openai/gpt-5"), None), &[]),
+            "no key for OpenAI\n  Set one: export OPENAI_API_KEY=…\n  \
+             or in ~/.config/toolloop/config.toml: [openai] api_key = \"…\"\n  \
+             Without a key: toolloop run --model demo, or start Ollama."
+        );
+    }
+
+    #[test]
+    fn a_folder_cannot_make_the_key_go_to_a_stranger() {
+        let folder = Origin::File { path: "toolloop.toml".into(), line: 2, owner: Owner::Folder };
+        let with = |url: &str| Settings {
+            base_url: Some(Sourced::new(url.to_owned(), folder.clone())),
+            ..settings(Some("openai/gpt-5"), None)
+        };
+        assert_eq!(
+            chosen(&with("https://127.0.0.1@evil.example/v1"), KEY),
+            "this folder would send your key to https://127.0.0.1@evil.example/v1\n  \
+             The address came from toolloop.toml, line 2, the key from OPENAI_API_KEY in the \
+             environment.\n  \
+             If you trust it, say so yourself: --base-url URL, or in your own config.toml."
+        );
+        assert_eq!(
+            chosen(&with("http://localhost:8080/v1"), KEY),
+            "openai/gpt-5 at http://localhost:8080/v1 with sk-1"
+        );
+    }
+
+    #[test]
+    fn loopback_is_judged_by_the_host_alone() {
+        for url in ["http://127.0.0.1:1/v1", "http://[::1]:2", "localhost:3", "http://127.8.8.8"] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in ["http://localhost.evil.example", "http://a@10.0.0.1", "https://h/127.0.0.1"] {
+            assert!(!is_loopback(url), "{url}");
+        }
+    }
+}

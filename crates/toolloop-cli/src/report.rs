@@ -1,0 +1,98 @@
+//! [`Report`]: an error as people and programs read it: what happened, and what to do.
+
+use std::fmt;
+
+use crate::exit::Exit;
+
+/// What went wrong, in whose words, and the cure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// The code the process ends with.
+    pub(crate) exit: Exit,
+    /// The case, for programs; one word of the JSON schema.
+    pub(crate) kind: &'static str,
+    /// What happened, in one line.
+    pub(crate) what: String,
+    /// The provider's own sentence.
+    pub(crate) quote: Option<String>,
+    /// Where the faulty setting came from, as a sentence.
+    pub(crate) origin: Option<String>,
+    /// What to do about it, in sentences.
+    pub(crate) cure: Vec<String>,
+    /// The HTTP status, if there was one.
+    pub(crate) status: Option<u16>,
+    /// Whether the same command may succeed later.
+    pub(crate) retryable: bool,
+    /// The provider's id of the request.
+    pub(crate) request_id: Option<String>,
+}
+
+impl Report {
+    pub(crate) fn new(exit: Exit, kind: &'static str, what: impl Into<String>) -> Self {
+        Self {
+            exit,
+            kind,
+            what: what.into(),
+            quote: None,
+            origin: None,
+            cure: Vec::new(),
+            status: None,
+            retryable: exit == Exit::Temporary,
+            request_id: None,
+        }
+    }
+
+    /// A wrong flag or setting.
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, "usage", what)
+    }
+
+    pub(crate) fn quote(mut self, sentence: impl Into<String>) -> Self {
+        let sentence = sentence.into();
+        self.quote = (!sentence.is_empty()).then_some(sentence);
+        self
+    }
+
+    pub(crate) fn origin(mut self, sentence: impl Into<String>) -> Self {
+        self.origin = Some(sentence.into());
+        self
+    }
+
+    pub(crate) fn cure(mut self, sentence: impl Into<String>) -> Self {
+        self.cure.push(sentence.into());
+        self
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)?;
+        if let Some(quote) = &self.quote {
+            write!(f, "\n  \"{quote}\"")?;
+        }
+        for line in self.origin.iter().chain(&self.cure) {
+            write!(f, "\n  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Report {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_reads_from_what_happened_to_what_to_do() {
+        let report = Report::usage("the folder /x does not exist")
+            .quote("a word")
+            .origin("It came from --dir.")
+            .cure("Give another one.");
+        assert_eq!(
+            report.to_string(),
+            "the folder /x does not exist\n  \"a word\"\n  It came from --dir.\n  Give another one."
+        );
+        assert_eq!(Report::usage("no").quote("").to_string(), "no");
+    }
+}

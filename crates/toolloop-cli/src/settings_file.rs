@@ -1,0 +1,265 @@
+//! [`read`]: a settings file (TOML) as [`Settings`], every value with its line.
+//!
+//! ```toml
+//! model = "openai/gpt-5-mini"
+//! max_iterations = 20
+//! timeout = "5m"
+//!
+//! [openai]
+//! api_key = "sk-..."
+//! ```
+//!
+//! The file of a folder may come from strangers, so it may not approve calls or hold keys.
+
+use std::path::Path;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::args::Yes;
+use crate::nearest::nearest;
+use crate::origin::{Origin, Owner, Sourced, short_path};
+use crate::providers::PROVIDERS;
+use crate::report::Report;
+use crate::settings::{ProviderSettings, Settings};
+use crate::units::parse_duration;
+
+/// The settings in a file; none where there is no such file.
+pub(crate) fn read(path: &Path, owner: Owner) -> Result<Settings, Report> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => parse(&text, path, owner),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Settings::default()),
+        Err(error) => Err(Report::usage(format!("cannot read {}: {error}", short_path(path)))),
+    }
+}
+
+fn parse(text: &str, path: &Path, owner: Owner) -> Result<Settings, Report> {
+    let file = File { text, path, owner };
+    let table = DeTable::parse(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        file.wrong(offset, error.message().to_owned())
+    })?;
+    let mut settings = Settings::default();
+    for (key, value) in table.get_ref() {
+        match key.get_ref().as_ref() {
+            "model" => settings.model = Some(file.string(value)?),
+            "base_url" => settings.base_url = Some(file.string(value)?),
+            "tools" => settings.tools = Some(file.strings(value)?),
+            "system" => settings.system = Some(file.string(value)?),
+            "max_iterations" => settings.max_iterations = Some(file.count(value)?),
+            "timeout" => settings.timeout = Some(file.duration(value)?),
+            "yes" => {
+                file.only_in_own_file(key, "approve calls", "--yes")?;
+                settings.yes = Some(file.yes(value)?);
+            }
+            name => match PROVIDERS.iter().find(|provider| provider.name == name) {
+                Some(provider) => {
+                    let table = file.provider(value)?;
+                    settings.providers.insert(provider.name.to_owned(), table);
+                }
+                None => {
+                    let known = KEYS.into_iter().chain(PROVIDERS.iter().map(|p| p.name));
+                    return Err(file.unknown(key, known));
+                }
+            },
+        }
+    }
+    Ok(settings)
+}
+
+const KEYS: [&str; 7] =
+    ["model", "base_url", "tools", "system", "max_iterations", "timeout", "yes"];
+
+/// A file while it is read.
+struct File<'a> {
+    text: &'a str,
+    path: &'a Path,
+    owner: Owner,
+}
+
+type Value<'a> = Spanned<DeValue<'a>>;
+
+impl File<'_> {
+    fn provider(&self, value: &Value<'_>) -> Result<ProviderSettings, Report> {
+        let table = value.get_ref().as_table().ok_or_else(|| self.expected(value, "a table"))?;
+        let mut settings = ProviderSettings::default();
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "api_key" => {
+                    self.only_in_own_file(key, "hold keys", "the provider's variable")?;
+                    settings.api_key = Some(self.string(value)?.map(SecretString::from));
+                }
+                "base_url" => settings.base_url = Some(self.string(value)?),
+                _ => return Err(self.unknown(key, ["api_key", "base_url"])),
+            }
+        }
+        Ok(settings)
+    }
+
+    fn string(&self, value: &Value<'_>) -> Result<Sourced<String>, Report> {
+        let text = value.get_ref().as_str().ok_or_else(|| self.expected(value, "a text"))?;
+        Ok(self.sourced(value, text.to_owned()))
+    }
+
+    fn strings(&self, value: &Value<'_>) -> Result<Sourced<Vec<String>>, Report> {
+        let list = value.get_ref().as_array().ok_or_else(|| self.expected(value, "a list"))?;
+        let texts: Result<Vec<_>, _> =
+            list.iter().map(|item| self.string(item).map(|text| text.value)).collect();
+        Ok(self.sourced(value, texts?))
+    }
+
+    fn count(&self, value: &Value<'_>) -> Result<Sourced<u32>, Report> {
+        let number = value
+            .get_ref()
+            .as_integer()
+            .and_then(|n| u32::from_str_radix(n.as_str(), n.radix()).ok())
+            .filter(|&number| number > 0)
+            .ok_or_else(|| self.expected(value, "a number from 1"))?;
+        Ok(self.sourced(value, number))
+    }
+
+    fn duration(&self, value: &Value<'_>) -> Result<Sourced<Duration>, Report> {
+        let text = self.string(value)?;
+        let duration =
+            parse_duration(&text.value).map_err(|error| self.wrong(value.span().start, error))?;
+        Ok(self.sourced(value, duration))
+    }
+
+    fn yes(&self, value: &Value<'_>) -> Result<Sourced<Yes>, Report> {
+        match value.get_ref().as_bool() {
+            Some(true) => Ok(self.sourced(value, Yes::All)),
+            Some(false) => Ok(self.sourced(value, Yes::Tools(Vec::new()))),
+            None => Ok(self.strings(value)?.map(Yes::Tools)),
+        }
+    }
+
+    fn sourced<T>(&self, value: &Value<'_>, inner: T) -> Sourced<T> {
+        let line = self.line(value.span().start);
+        let path = self.path.to_owned();
+        Sourced::new(inner, Origin::File { path, line, owner: self.owner })
+    }
+
+    fn only_in_own_file(
+        &self,
+        key: &Spanned<std::borrow::Cow<'_, str>>,
+        deed: &str,
+        instead: &str,
+    ) -> Result<(), Report> {
+        match self.owner {
+            Owner::Person => Ok(()),
+            Owner::Folder => Err(self
+                .wrong(key.span().start, format!("the file of a folder may not {deed}"))
+                .cure(format!(
+                    "Move `{}` to ~/.config/toolloop/config.toml, or use {instead}.",
+                    key.get_ref()
+                ))),
+        }
+    }
+
+    fn unknown<'a>(
+        &self,
+        key: &Spanned<std::borrow::Cow<'_, str>>,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Report {
+        let known: Vec<&str> = known.into_iter().collect();
+        let report =
+            self.wrong(key.span().start, format!("there is no setting `{}`", key.get_ref()));
+        match nearest(key.get_ref(), known.iter().copied(), 1).first() {
+            Some(name) => report.cure(format!("Did you mean `{name}`?")),
+            None => report.cure(format!("Settings are: {}.", known.join(", "))),
+        }
+    }
+
+    fn expected(&self, value: &Value<'_>, what: &str) -> Report {
+        let found = value.get_ref().type_str();
+        self.wrong(value.span().start, format!("expected {what}, found {found}"))
+    }
+
+    fn wrong(&self, offset: usize, what: String) -> Report {
+        let what = format!("in {}, line {}: {what}", short_path(self.path), self.line(offset));
+        Report::new(crate::exit::Exit::Usage, "settings", what)
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        1 + self.text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::ExposeSecret;
+
+    use super::*;
+
+    fn own(text: &str) -> Result<Settings, Report> {
+        parse(text, Path::new("/c/config.toml"), Owner::Person)
+    }
+
+    fn error(text: &str) -> String {
+        own(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_setting_knows_its_line() {
+        let settings = own("model = \"demo\"\nmax_iterations = 20\ntimeout = \"5m\"\n\
+            tools = [\"bash\"]\nyes = true\n\n[openai]\napi_key = \"sk-1\"\nbase_url = \"u\"\n")
+        .unwrap();
+        let at = |line| Origin::File { path: "/c/config.toml".into(), line, owner: Owner::Person };
+        assert_eq!(settings.model, Some(Sourced::new("demo".into(), at(1))));
+        assert_eq!(settings.max_iterations, Some(Sourced::new(20, at(2))));
+        assert_eq!(settings.timeout, Some(Sourced::new(Duration::from_secs(300), at(3))));
+        assert_eq!(settings.tools, Some(Sourced::new(vec!["bash".into()], at(4))));
+        assert_eq!(settings.yes, Some(Sourced::new(Yes::All, at(5))));
+        let openai = &settings.providers["openai"];
+        let key = openai.api_key.as_ref().unwrap();
+        assert_eq!((key.value.expose_secret(), &key.origin), ("sk-1", &at(8)));
+        assert_eq!(openai.base_url, Some(Sourced::new("u".into(), at(9))));
+    }
+
+    #[test]
+    fn unknown_settings_are_errors_with_the_nearest_name() {
+        assert_eq!(
+            error("\nmodle = \"demo\""),
+            "in /c/config.toml, line 2: there is no setting `modle`\n  Did you mean `model`?"
+        );
+        assert_eq!(
+            error("[openai]\napikey = \"x\""),
+            "in /c/config.toml, line 2: there is no setting `apikey`\n  Did you mean `api_key`?"
+        );
+        assert_eq!(
+            error("zzz = 1"),
+            "in /c/config.toml, line 1: there is no setting `zzz`\n  Settings are: model, \
+             base_url, tools, system, max_iterations, timeout, yes, openai, ollama."
+        );
+    }
+
+    #[test]
+    fn wrong_types_name_what_is_wanted() {
+        assert_eq!(error("model = 3"), "in /c/config.toml, line 1: expected a text, found integer");
+        assert_eq!(
+            error("max_iterations = 0"),
+            "in /c/config.toml, line 1: expected a number from 1, found integer"
+        );
+        assert_eq!(
+            error("a\n= 1").lines().next().unwrap().split(": ").next().unwrap(),
+            "in /c/config.toml, line 1"
+        );
+        assert!(error("timeout = \"soon\"").contains("\"soon\" is no duration"));
+    }
+
+    #[test]
+    fn the_file_of_a_folder_may_not_loosen_anything() {
+        let folder = |text| parse(text, Path::new("toolloop.toml"), Owner::Folder);
+        assert_eq!(
+            folder("yes = true").unwrap_err().to_string(),
+            "in toolloop.toml, line 1: the file of a folder may not approve calls\n  \
+             Move `yes` to ~/.config/toolloop/config.toml, or use --yes."
+        );
+        assert!(
+            folder("[openai]\napi_key = \"k\"").unwrap_err().what.contains("may not hold keys")
+        );
+        assert!(folder("model = \"demo\"").is_ok());
+    }
+}

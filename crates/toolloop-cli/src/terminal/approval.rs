@@ -1,0 +1,223 @@
+//! [`Question`]: asks a person whether a call may run, key by key.
+//!
+//! `y` once · `a` always (the commands it then covers are shown) · `e` edit · `n` no, with a
+//! reason the model reads · `v` view everything.
+
+use serde_json::Value;
+use toolloop_core::ToolCall;
+
+use super::keys::Key;
+use super::line_editor::{Edit, LineEditor};
+use super::paint::Paint;
+use super::paint::Style;
+use super::text::{Span, clean, truncate, wrap};
+use super::tool_line::{Mark, ToolLine, short_name, subject};
+use crate::approval::Scope;
+
+/// A question that is open.
+#[derive(Debug)]
+pub(crate) struct Question {
+    call: ToolCall,
+    scope: Scope,
+    state: State,
+    viewed: bool,
+}
+
+/// What the person said.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Answer {
+    Once,
+    Always(Scope),
+    /// Run it with these arguments instead.
+    Edited(Value),
+    /// The reason may be empty.
+    No(String),
+}
+
+#[derive(Debug)]
+enum State {
+    Choosing,
+    Editing(LineEditor),
+    Reason(LineEditor),
+}
+
+impl Question {
+    pub(crate) fn new(call: ToolCall) -> Self {
+        let scope = Scope::of(&call);
+        Self { call, scope, state: State::Choosing, viewed: false }
+    }
+
+    /// Takes a key; gives the answer once there is one.
+    pub(crate) fn handle(&mut self, key: Key) -> Option<Answer> {
+        match &mut self.state {
+            State::Choosing => return self.choose(key),
+            State::Editing(editor) => match editor.handle(key) {
+                Edit::Open => {}
+                Edit::Cancelled => self.state = State::Choosing,
+                Edit::Accepted(text) => return self.edited(&text),
+            },
+            State::Reason(editor) => match editor.handle(key) {
+                Edit::Open => {}
+                Edit::Cancelled => self.state = State::Choosing,
+                Edit::Accepted(reason) => return Some(Answer::No(reason.trim().to_owned())),
+            },
+        }
+        None
+    }
+
+    /// The lines of the question.
+    pub(crate) fn lines(&self, columns: usize, paint: Paint) -> Vec<String> {
+        let subject = subject(&self.call.arguments);
+        let line = ToolLine {
+            mark: Mark::Asking,
+            name: short_name(&self.call.name),
+            subject: &subject,
+            duration: None,
+            note: if self.command().is_some() { "runs a command" } else { "runs this tool" },
+        };
+        let mut lines = vec![line.render(columns, paint)];
+        // Nobody may approve what they cannot see: a call that does not fit is shown in full.
+        let cut = subject.contains('\n') || !lines[0].contains(&truncate(&subject, columns));
+        if cut || self.viewed {
+            let all = match self.command() {
+                Some(command) => clean(command).into_owned(),
+                None => format!("{:#}", self.call.arguments),
+            };
+            let all = Span::new(clean(&all).into_owned(), Style::PLAIN);
+            let room = columns.saturating_sub(4);
+            lines.extend(wrap(&[all], room, paint).into_iter().map(|line| format!("  │ {line}")));
+        }
+        lines.push(match &self.state {
+            State::Choosing => paint.dim(&truncate(&self.choices(), columns)),
+            State::Editing(editor) => {
+                format!("  {} {}", paint.dim("edit:"), editor.render(columns.saturating_sub(8)))
+            }
+            State::Reason(editor) => format!(
+                "  {} {}",
+                paint.dim("no, because (may be empty):"),
+                editor.render(columns.saturating_sub(30))
+            ),
+        });
+        lines
+    }
+
+    fn choices(&self) -> String {
+        format!(
+            "  y once · a always {} · e edit · n no, with a reason · v view",
+            self.scope.describe()
+        )
+    }
+
+    fn choose(&mut self, key: Key) -> Option<Answer> {
+        match key {
+            Key::Char('y' | 'Y') => return Some(Answer::Once),
+            Key::Char('a' | 'A') => return Some(Answer::Always(self.scope.clone())),
+            Key::Char('e' | 'E') => {
+                let text = match self.command() {
+                    Some(command) => command.to_owned(),
+                    None => self.call.arguments.to_string(),
+                };
+                self.state = State::Editing(LineEditor::new(&text));
+            }
+            Key::Char('n' | 'N') | Key::Escape => {
+                self.state = State::Reason(LineEditor::new(""));
+            }
+            Key::Char('v' | 'V') => self.viewed = !self.viewed,
+            // Enter means nothing here: a line typed ahead must not approve a command.
+            _ => {}
+        }
+        None
+    }
+
+    /// The edited command, or the edited arguments where the tool has no command.
+    fn edited(&mut self, text: &str) -> Option<Answer> {
+        let mut arguments = self.call.arguments.clone();
+        match arguments.get_mut("command") {
+            Some(command) => *command = Value::String(text.to_owned()),
+            // Not JSON: the line stays open.
+            None => arguments = serde_json::from_str(text).ok()?,
+        }
+        Some(if arguments == self.call.arguments {
+            Answer::Once
+        } else {
+            Answer::Edited(arguments)
+        })
+    }
+
+    fn command(&self) -> Option<&str> {
+        self.call.arguments.get("command")?.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn question(name: &str, arguments: Value) -> Question {
+        Question::new(ToolCall { id: "c".into(), name: name.into(), arguments })
+    }
+
+    fn asked(arguments: Value, keys: &str) -> Option<Answer> {
+        let mut question = question("bash", arguments);
+        let mut answer = None;
+        for c in keys.chars() {
+            assert_eq!(answer, None, "an answer before the last key");
+            answer = question.handle(match c {
+                '\n' => Key::Enter,
+                '\x1b' => Key::Escape,
+                '<' => Key::Backspace,
+                c => Key::Char(c),
+            });
+        }
+        answer
+    }
+
+    #[test]
+    fn the_keys_mean_what_the_line_says() {
+        let command = json!({"command": "wc -l *"});
+        assert_eq!(asked(command.clone(), "y"), Some(Answer::Once));
+        assert_eq!(
+            asked(command.clone(), "a"),
+            Some(Answer::Always(Scope::Prefix(vec!["wc".into()])))
+        );
+        assert_eq!(
+            asked(command.clone(), "e<a.txt\n"),
+            Some(Answer::Edited(json!({"command": "wc -l a.txt"})))
+        );
+        assert_eq!(asked(command.clone(), "e\n"), Some(Answer::Once));
+        assert_eq!(asked(command.clone(), "nnot now \n"), Some(Answer::No("not now".into())));
+        assert_eq!(asked(command.clone(), "n\n"), Some(Answer::No(String::new())));
+        assert_eq!(asked(command.clone(), "\x1b\x1bvn\x1by"), Some(Answer::Once));
+        assert_eq!(asked(command, "\n\nq"), None);
+    }
+
+    #[test]
+    fn the_question_fits_two_lines() {
+        let lines = question("bash", json!({"command": "wc -l *"})).lines(80, Paint::new(false));
+        assert_eq!(
+            lines,
+            [
+                "? bash  wc -l *                                   runs a command",
+                "  y once · a always \"wc …\" in this run · e edit · n no, with a reason · v view",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_is_shown_whole() {
+        let command = format!("echo {}; rm -rf \u{1b}[8m/", "x".repeat(80));
+        let lines = question("bash", json!({"command": command})).lines(60, Paint::new(false));
+        assert_eq!(
+            lines[1..4],
+            [
+                "  │ echo".to_owned(),
+                format!("  │ {}", "x".repeat(56)),
+                format!("  │ {}; rm -rf /", "x".repeat(24)),
+            ]
+        );
+        let lines = question("bash", json!({"command": "a\nb"})).lines(60, Paint::new(false));
+        assert_eq!(lines[1..3], ["  │ a", "  │ b"]);
+    }
+}
