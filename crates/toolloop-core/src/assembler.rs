@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::chat::{ChatResponse, ContentBlock, StopReason, ToolCall};
 use crate::effect::{Outcome, Reply};
-use crate::error::Failure;
+use crate::error::{Failure, LlmError};
 use crate::event::LoopEvent;
 use crate::stream::StreamEvent;
 use crate::usage::Usage;
@@ -172,6 +172,19 @@ impl ReplyAssembler {
         let mut partial = self.into_partial();
         partial.usage = usage.unwrap_or(partial.usage);
         Outcome::ReplyFailed { failure, partial }
+    }
+
+    /// The stream is over, and its reply is wanted outside any run.
+    ///
+    /// # Errors
+    /// When the reply broke off.
+    pub fn into_response(self) -> Result<ChatResponse, LlmError> {
+        match self.finish() {
+            Outcome::Reply(reply) => Ok(reply.response),
+            Outcome::ReplyFailed { failure, .. } => Err(failure.into()),
+            // `finish` has no other outcome.
+            other => unreachable!("a reply ended as {other:?}"),
+        }
     }
 
     /// What arrived so far, as text without calls.

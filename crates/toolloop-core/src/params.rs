@@ -107,7 +107,9 @@ impl JsonSchema {
         let mut settings = schemars::generate::SchemaSettings::draft2020_12();
         settings.inline_subschemas = true;
         settings.meta_schema = None;
-        let schema = settings.into_generator().into_root_schema_for::<T>();
+        let mut schema = settings.into_generator().into_root_schema_for::<T>();
+        // The name of a Rust type means nothing to a model.
+        schema.remove("title");
         serde_json::to_value(schema).map(Self)
     }
 

@@ -5,17 +5,20 @@
 //! and [`ToolLoopHandle`](tool::ToolLoopHandle) lets its caller take it forward turn by turn.
 //! Behind all of them is one machine without I/O, `toolloop_core::Run`, and one driver.
 
+mod agent;
 mod driver;
 pub mod mock;
+pub mod provider;
 pub mod tool;
 
-pub use toolloop_core::{chat, error, stream, usage};
+/// What the code of `#[tool]` needs; no part of the interface.
+#[doc(hidden)]
+pub use tool::returns as __private;
 
-/// Models one can ask.
-pub mod provider {
-    pub use toolloop_core::params::*;
-    pub use toolloop_core::provider::*;
-}
+pub use agent::Agent;
+pub use provider::provider;
+
+pub use toolloop_core::{chat, error, stream, usage};
 
 pub use futures_util::StreamExt;
 pub use tool::{
@@ -28,3 +31,6 @@ pub use toolloop_core::{
     ToolCall, ToolChoice, ToolContent, ToolDefinition, ToolError, ToolHandler, ToolLoopResult,
     ToolOutput, ToolResult, ToolRetryConfig, Usage, UsageSource,
 };
+pub use toolloop_macros::tool;
+#[doc(no_inline)]
+pub use {schemars, serde};

@@ -7,7 +7,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use toolloop_core::effect::Outcome;
 use toolloop_core::{
     ChatParams, ChatResponse, ChatStream, ContentBlock, LlmError, Provider, ProviderMetadata,
     ReplyAssembler, StreamEvent,
@@ -111,11 +110,7 @@ impl Provider for MockProvider {
         while let Some(event) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
             assembler.push(event?)?;
         }
-        match assembler.finish() {
-            Outcome::Reply(reply) => Ok(reply.response),
-            Outcome::ReplyFailed { failure, .. } => Err(failure.into()),
-            other => unreachable!("an assembler gives a reply or a failure, not {other:?}"),
-        }
+        assembler.into_response()
     }
 
     async fn stream(&self, params: &ChatParams) -> Result<ChatStream, LlmError> {

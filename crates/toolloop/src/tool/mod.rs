@@ -6,6 +6,8 @@ mod handle;
 mod loop_fn;
 mod pipeline;
 mod registry;
+#[doc(hidden)]
+pub mod returns;
 
 pub use config::{
     StopConditionFn, ToolApproval, ToolApprovalFn, ToolApprovalFuture, ToolLoopConfig,

@@ -162,16 +162,11 @@ pub fn failure(error: impl ToolFailure) -> ToolError {
 /// The definition of a tool whose arguments are the fields of `Args`.
 pub fn definition<Args: schemars::JsonSchema>(name: &str, description: &str) -> ToolDefinition {
     // Only a map with keys that are not strings fails here, and a schema holds none.
-    let schema = JsonSchema::from_type::<Args>().expect("a schema is JSON");
-    let mut schema = schema.as_value().clone();
-    if let Some(schema) = schema.as_object_mut() {
-        // The name of a Rust type means nothing to the model.
-        schema.remove("title");
-    }
+    let parameters = JsonSchema::from_type::<Args>().expect("a schema is JSON");
     ToolDefinition {
         name: name.to_owned(),
         description: description.to_owned(),
-        parameters: schema.into(),
+        parameters,
         retry: None,
     }
 }
