@@ -115,7 +115,7 @@ def run_once(server, scenario, client):
         "--result-bytes", str(scenario.get("result_bytes", 0)),
         "--marks", ",".join(map(str, scenario.get("marks", []))),
     ]
-    server.ctl("reset", post=True)
+    server.ctl(f"reset/{warmup}", post=True)  # conversations of the warm-up are not held
     server_cpu = server.cpu()
     proc = subprocess.Popen(["taskset", "-c", CLIENT_CORE] + cmd, stdout=subprocess.PIPE, text=True)
     held_kb = held_rss_kb(server, proc, convs) if scenario.get("hold") else None

@@ -65,7 +65,7 @@ pub fn add(args: &AddArgs) -> String {
 /// error as text. Everything runs on one thread.
 pub fn main<C, Fut>(
     setup: impl FnOnce(&Options) -> C,
-    conversation: impl Fn(Arc<C>, Arc<Options>, Conv) -> Fut + Send + Copy + 'static,
+    conversation: impl Fn(Arc<C>, Conv) -> Fut + Send + Copy + 'static,
 ) where
     C: Send + Sync + 'static,
     Fut: Future<Output = Result<(), String>> + Send + 'static,
@@ -75,22 +75,20 @@ pub fn main<C, Fut>(
     let line = rt.block_on(async move {
         let client = Arc::new(setup(&options));
         counters::start(&options);
-        let warm = Arc::new(options.without_hold());
-        for _ in 0..warm.warmup {
-            conversation(client.clone(), warm.clone(), Conv::start()).await.expect("warm-up");
+        for _ in 0..options.warmup {
+            conversation(client.clone(), Conv::start()).await.expect("warm-up");
         }
         let base_rss_kb = counters::memory_kb("VmRSS:");
 
-        let options = Arc::new(options);
         let next = Arc::new(AtomicU64::new(0));
         counters::start(&options);
         let (cpu0, start) = (counters::cpu(), Instant::now());
         let workers: Vec<_> = (0..options.conc.min(options.convs))
             .map(|_| {
-                let (client, options, next) = (client.clone(), options.clone(), next.clone());
+                let (client, next, convs) = (client.clone(), next.clone(), options.convs);
                 tokio::spawn(async move {
-                    while next.fetch_add(1, Relaxed) < options.convs {
-                        conversation(client.clone(), options.clone(), Conv::start()).await?;
+                    while next.fetch_add(1, Relaxed) < convs {
+                        conversation(client.clone(), Conv::start()).await?;
                     }
                     Ok::<(), String>(())
                 })

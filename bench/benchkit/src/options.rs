@@ -44,10 +44,4 @@ impl Options {
         }
         options
     }
-
-    /// The same shape of conversation, but the server holds no answer back.
-    pub(crate) fn without_hold(&self) -> Self {
-        let parts: Vec<_> = self.model.split('-').filter(|part| !part.starts_with('h')).collect();
-        Self { model: parts.join("-"), ..self.clone() }
-    }
 }

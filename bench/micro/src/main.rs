@@ -6,9 +6,11 @@
 //! ```
 
 mod assembler;
+mod codec;
 mod delta;
 mod request;
 mod run;
+mod tool;
 
 #[cfg(feature = "allocations")]
 #[global_allocator]

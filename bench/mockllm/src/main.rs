@@ -3,7 +3,7 @@
 //! ```text
 //! POST /v1/chat/completions   OpenAI Chat Completions, SSE
 //! GET  /ctl/stats             counters since the last reset (JSON)
-//! POST /ctl/reset             zero the counters
+//! POST /ctl/reset/N           zero the counters; the next N holds are passed over
 //! POST /ctl/release           let held streams go on
 //! GET  /ctl/expect/MODEL      what one conversation with MODEL must yield (JSON)
 //! ```

@@ -19,6 +19,8 @@ pub(crate) struct Server {
     requests: Cell<u64>,
     /// Answers that wait for a release now.
     held: Cell<u64>,
+    /// Holds that are still to be passed over.
+    unheld: Cell<u64>,
     scripts: RefCell<Scripts>,
     release: watch::Sender<()>,
 }
@@ -83,19 +85,33 @@ impl Server {
             }
             sock.write_all(&write.data).await?;
             if write.hold_after {
-                let mut released = self.release.subscribe();
-                self.held.update(|n| n + 1);
-                // The sender lives as long as the server.
-                let _ = released.changed().await;
-                self.held.update(|n| n - 1);
+                self.hold().await;
             }
         }
         Ok(())
     }
 
+    async fn hold(&self) {
+        if self.unheld.get() > 0 {
+            self.unheld.update(|n| n - 1);
+            return;
+        }
+        let mut released = self.release.subscribe();
+        self.held.update(|n| n + 1);
+        // The sender lives as long as the server.
+        let _ = released.changed().await;
+        self.held.update(|n| n - 1);
+    }
+
     fn control(&self, path: &str) -> Vec<u8> {
         if let Some(spec) = path.strip_prefix("/ctl/expect/").and_then(Spec::parse) {
             return plain("200 OK", &spec.expectation());
+        }
+        if let Some(unheld) = path.strip_prefix("/ctl/reset/").and_then(|n| n.parse().ok()) {
+            self.connections.set(0);
+            self.requests.set(0);
+            self.unheld.set(unheld);
+            return plain("200 OK", "{}\n");
         }
         match path {
             "/ctl/stats" => plain(
@@ -107,11 +123,6 @@ impl Server {
                     self.held.get()
                 ),
             ),
-            "/ctl/reset" => {
-                self.connections.set(0);
-                self.requests.set(0);
-                plain("200 OK", "{}\n")
-            }
             "/ctl/release" => {
                 self.release.send_replace(());
                 plain("200 OK", "{}\n")
