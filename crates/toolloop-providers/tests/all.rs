@@ -5,4 +5,10 @@ mod support;
 mod suite {
     mod connection;
     mod corpus;
+    mod failures;
+    mod fixtures;
+    mod requests;
+    mod retries;
+    mod shortcuts;
+    mod silence;
 }

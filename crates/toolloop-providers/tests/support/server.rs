@@ -75,6 +75,8 @@ impl Server {
 }
 
 async fn serve(mut socket: TcpStream, shared: Arc<Shared>) {
+    // In virtual time, a piece that the kernel holds back never comes.
+    socket.set_nodelay(true).unwrap();
     while let Some(request) = read_request(&mut socket).await {
         shared.requests.lock().unwrap().push(request);
         let script = shared.scripts.lock().unwrap().pop_front().unwrap_or_default();

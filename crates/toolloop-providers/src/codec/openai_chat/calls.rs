@@ -80,15 +80,12 @@ impl OpenCalls {
             }),
         }?;
         let call = &self.0[candidate];
-        // Only a name begins a call, so a fresh id alone does not.
+        // Only a name begins a call; a fresh id alone does not.
+        let more = || !arguments.trim().is_empty() && is_complete(&call.arguments);
         let another = !name.is_empty()
             && match id.is_empty() || call.id.is_empty() {
-                false => id != call.id,
-                true => {
-                    !call.name.is_empty()
-                        && (name != call.name
-                            || !arguments.is_empty() && is_complete(&call.arguments))
-                }
+                true => !call.name.is_empty() && (name != call.name || more()),
+                false => id != call.id || index.is_none() && more(),
             };
         (!another).then_some(candidate)
     }
@@ -125,6 +122,8 @@ impl OpenCall {
     }
 }
 
+/// Whether the text is a whole JSON object. The look at its end spares most texts the parser.
 fn is_complete(arguments: &str) -> bool {
-    serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
+    arguments.trim_end().ends_with('}')
+        && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
 }
