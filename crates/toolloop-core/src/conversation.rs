@@ -16,7 +16,7 @@ use crate::transcript;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Conversation {
     params: Arc<ChatParams>,
-    /// Ids of all calls.
+    /// Ids of all calls of the run, also of those that were edited away.
     ids: Arc<BTreeSet<String>>,
     /// Results that may yet be masked, oldest first.
     whole: VecDeque<WholeResult>,
@@ -119,39 +119,37 @@ impl Conversation {
         self.whole = kept;
     }
 
-    /// Adds messages of the caller.
-    pub(crate) fn extend(&mut self, messages: impl IntoIterator<Item = ChatMessage>) {
-        let messages: Vec<ChatMessage> = messages.into_iter().collect();
+    /// Adds messages of the caller. What stands before them stays where it is.
+    pub(crate) fn extend(&mut self, mut messages: Vec<ChatMessage>) {
         if messages.is_empty() {
             return;
         }
-        let params = Arc::make_mut(&mut self.params);
-        let speaks_of_tools = messages
-            .iter()
-            .any(|m| m.tool_calls().next().is_some() || m.tool_results().next().is_some());
-        params.messages.extend(messages);
-        // Plain text cannot break a pair; only calls and results need the whole check.
-        if speaks_of_tools {
-            transcript::repair(&mut params.messages);
-            self.reindex();
+        transcript::repair_behind(&self.ids, &mut messages);
+        let calls = messages.iter().flat_map(ChatMessage::tool_calls);
+        let ids: Vec<String> = calls.map(|call| call.id.clone()).collect();
+        if !ids.is_empty() {
+            Arc::make_mut(&mut self.ids).extend(ids);
         }
+        Arc::make_mut(&mut self.params).messages.extend(messages);
     }
 
     /// Takes the caller's edit of the whole, unmasked conversation.
     pub(crate) fn replace(&mut self, mut messages: Vec<ChatMessage>) {
         transcript::repair(&mut messages);
-        let mut masks = BTreeMap::new();
-        for result in self.params.messages.iter().flat_map(ChatMessage::tool_results) {
-            if self.masked.contains_key(&result.tool_call_id) {
-                masks.insert(result.tool_call_id.clone(), result.content.clone());
-            }
-        }
+        let originals = std::mem::take(&mut self.masked);
+        let results = self.params.messages.iter().flat_map(ChatMessage::tool_results);
+        let mut masks: BTreeMap<&str, &ToolContent> = results
+            .filter(|result| originals.contains_key(&result.tool_call_id))
+            .map(|result| (result.tool_call_id.as_str(), &result.content))
+            .collect();
         // What is masked once stays masked, unless the caller changed that very result.
-        self.masked.clear();
         for block in messages.iter_mut().flat_map(|m| &mut m.content) {
             let ContentBlock::ToolResult(result) = block else { continue };
-            if let Some(mask) = masks.remove(&result.tool_call_id) {
-                let original = std::mem::replace(&mut result.content, mask);
+            if originals.get(&result.tool_call_id) != Some(&result.content) {
+                continue;
+            }
+            if let Some(mask) = masks.remove(result.tool_call_id.as_str()) {
+                let original = std::mem::replace(&mut result.content, mask.clone());
                 self.masked.insert(result.tool_call_id.clone(), original);
             }
         }
@@ -193,8 +191,8 @@ impl Conversation {
     /// Finds ids and results again after messages have moved.
     fn reindex(&mut self) {
         let messages = &self.params.messages;
-        let ids = messages.iter().flat_map(ChatMessage::tool_calls);
-        self.ids = Arc::new(ids.map(|call| call.id.clone()).collect());
+        let calls = messages.iter().flat_map(ChatMessage::tool_calls);
+        Arc::make_mut(&mut self.ids).extend(calls.map(|call| call.id.clone()));
         let mut places = BTreeMap::new();
         for (at, message) in messages.iter().enumerate() {
             // Only results that stand alone in their message are masked; the run makes such.

@@ -329,7 +329,7 @@ impl Run {
     pub fn messages(&self) -> Vec<ChatMessage> {
         let mut conversation = self.shared.conversation.clone();
         self.state.append_interrupted(&mut conversation);
-        conversation.extend(self.shared.injected.iter().cloned());
+        conversation.extend(self.shared.injected.clone());
         conversation.into_messages()
     }
 

@@ -1,7 +1,8 @@
 //! The grammar every conversation keeps, and [`repair`] for those that do not.
 //!
 //! Calls and results come in pairs: each call of an assistant message is answered, once, in the
-//! tool messages directly behind it; no result stands alone; ids are unique; nothing is empty.
+//! tool messages directly behind it; no result stands alone, and tool messages hold nothing else;
+//! ids are unique; no message and no text is empty.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,51 +14,62 @@ const UNRECORDED: &str = "No outcome of this call was recorded. It may have run;
 
 /// Makes a conversation keep the grammar; gives a sentence for each repair.
 pub fn repair(messages: &mut Vec<ChatMessage>) -> Vec<String> {
+    repair_behind(&BTreeSet::new(), messages)
+}
+
+/// The same for messages behind a conversation that keeps the grammar and has calls of these ids.
+pub(crate) fn repair_behind(
+    taken: &BTreeSet<String>,
+    messages: &mut Vec<ChatMessage>,
+) -> Vec<String> {
     let mut repairs = Vec::new();
-    if keeps_grammar(messages) {
+    if keeps_grammar_behind(taken, messages) {
         return repairs;
     }
-    let mut seen = BTreeSet::new();
+    let mut seen = taken.clone();
     let mut fixed: Vec<ChatMessage> = Vec::with_capacity(messages.len());
-    let mut rest = std::mem::take(messages).into_iter().peekable();
-    while let Some(mut message) = rest.next() {
-        if message.is_empty() {
-            repairs.push("dropped an empty message".to_owned());
+    let parts = split(std::mem::take(messages), &mut repairs);
+    let mut parts = parts.into_iter().peekable();
+    while let Some(mut part) = parts.next() {
+        if part.role == ChatRole::Tool {
+            fixed.extend(results(part).map(|result| orphan_as_text(result, &mut repairs)));
             continue;
         }
-        if message.tool_calls().next().is_none() {
-            split_orphans(message, &mut fixed, &mut repairs);
-            continue;
-        }
-        let mut awaited = unique_ids(&mut message, &mut seen, &mut repairs);
+        let mut open = unique_ids(&mut part, &mut seen, &mut repairs);
+        let calls: Vec<String> = part.tool_calls().map(|call| call.id.clone()).collect();
+        fixed.push(part);
         let mut answers = BTreeMap::new();
-        let mut behind = Vec::new();
-        // The messages directly behind may answer it, in any order and grouping.
-        while let Some(next) = rest.next_if(|next| next.tool_results().next().is_some()) {
-            let (results, others) = take_results(next);
-            for mut result in results {
-                match awaited.get_mut(&result.tool_call_id).and_then(VecDeque::pop_front) {
-                    Some(id) => {
-                        result.tool_call_id.clone_from(&id);
-                        answers.insert(id, result);
-                    }
-                    None => behind.push(orphan_as_text(result, &mut repairs)),
-                }
+        let mut between = Vec::new();
+        // Up to the next call, results may stand in any order, with other messages between.
+        while answers.len() < calls.len() {
+            let Some(next) = parts.next_if(|next| next.tool_calls().next().is_none()) else {
+                break;
+            };
+            if next.role != ChatRole::Tool {
+                between.push(next);
+                continue;
             }
-            behind.extend(others);
+            for mut result in results(next) {
+                let Some(id) = open.get_mut(&result.tool_call_id).and_then(VecDeque::pop_front)
+                else {
+                    between.push(orphan_as_text(result, &mut repairs));
+                    continue;
+                };
+                if !between.is_empty() {
+                    repairs.push(format!("moved the result of call {id} to its call"));
+                }
+                result.tool_call_id.clone_from(&id);
+                answers.insert(id, result);
+            }
         }
-        let results: Vec<ToolResult> = message
-            .tool_calls()
-            .map(|call| {
-                answers.remove(&call.id).unwrap_or_else(|| {
-                    repairs.push(format!("added a result for call {}, which had none", call.id));
-                    unrecorded(call.id.clone())
-                })
-            })
-            .collect();
-        fixed.push(message);
-        fixed.extend(results.into_iter().map(ChatMessage::from));
-        fixed.extend(behind);
+        for id in calls {
+            let result = answers.remove(&id).unwrap_or_else(|| {
+                repairs.push(format!("added a result for call {id}, which had none"));
+                ToolResult { tool_call_id: id, content: UNRECORDED.into(), is_error: true }
+            });
+            fixed.push(result.into());
+        }
+        fixed.extend(between);
     }
     *messages = fixed;
     repairs
@@ -65,38 +77,86 @@ pub fn repair(messages: &mut Vec<ChatMessage>) -> Vec<String> {
 
 /// Whether a conversation keeps the grammar; no allocation for one without tools.
 pub fn keeps_grammar(messages: &[ChatMessage]) -> bool {
+    keeps_grammar_behind(&BTreeSet::new(), messages)
+}
+
+fn keeps_grammar_behind(taken: &BTreeSet<String>, messages: &[ChatMessage]) -> bool {
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
-        if message.is_empty() {
+        let is_tool = message.role == ChatRole::Tool;
+        let has_results = message.tool_results().next().is_some();
+        if message.content.is_empty() || is_tool != has_results || !is_tool && !open.is_empty() {
             return false;
         }
-        let mut answers = false;
-        for result in message.tool_results() {
-            let Some(at) = open.iter().position(|id| *id == result.tool_call_id) else {
-                return false;
-            };
-            open.remove(at);
-            answers = true;
-        }
-        if answers && (message.role != ChatRole::Tool || message.tool_calls().next().is_some()) {
-            return false;
-        }
-        if !answers && !open.is_empty() {
-            return false;
-        }
-        for call in message.tool_calls() {
-            if message.role != ChatRole::Assistant || !seen.insert(&call.id) {
-                return false;
+        for block in &message.content {
+            match block {
+                ContentBlock::ToolResult(result) => {
+                    let Some(at) = open.iter().position(|id| *id == result.tool_call_id) else {
+                        return false;
+                    };
+                    open.remove(at);
+                }
+                ContentBlock::ToolCall(call) => {
+                    let is_new = !taken.contains(&call.id) && seen.insert(&call.id);
+                    if message.role != ChatRole::Assistant || !is_new {
+                        return false;
+                    }
+                    open.push(&call.id);
+                }
+                ContentBlock::ProviderData(_) => {}
+                block if is_tool || is_empty_text(block) => return false,
+                _ => {}
             }
-            open.push(&call.id);
         }
     }
     open.is_empty()
 }
 
-fn unrecorded(tool_call_id: String) -> ToolResult {
-    ToolResult { tool_call_id, content: UNRECORDED.into(), is_error: true }
+/// Cuts messages where somebody else speaks: calls are the assistant's, results are a tool's.
+/// Drops what is empty.
+fn split(messages: Vec<ChatMessage>, repairs: &mut Vec<String>) -> Vec<ChatMessage> {
+    let mut parts: Vec<ChatMessage> = Vec::with_capacity(messages.len());
+    for ChatMessage { role, content } in messages {
+        let (first, blocks) = (parts.len(), content.len());
+        for block in content.into_iter().filter(|block| !is_empty_text(block)) {
+            let part = parts[first..].last_mut();
+            let speaker = match (&block, role) {
+                (ContentBlock::ToolCall(_), _) => ChatRole::Assistant,
+                (ContentBlock::ToolResult(_), _) => ChatRole::Tool,
+                (_, ChatRole::Tool) => ChatRole::User,
+                (_, role) => role,
+            };
+            match part {
+                Some(part) if part.role == speaker || belongs_to_last(&block) => {
+                    part.content.push(block);
+                }
+                _ => parts.push(ChatMessage { role: speaker, content: vec![block] }),
+            }
+        }
+        match &parts[first..] {
+            [] => repairs.push("dropped an empty message".to_owned()),
+            [part] if part.role == role && part.content.len() == blocks => {}
+            [part] if part.role == role => repairs.push("dropped an empty text".to_owned()),
+            _ => repairs.push(format!("told calls, results and text of a {role:?} message apart")),
+        }
+    }
+    parts
+}
+
+fn is_empty_text(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::Text(text) if text.is_empty())
+}
+
+fn belongs_to_last(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::ProviderData(_))
+}
+
+fn results(message: ChatMessage) -> impl Iterator<Item = ToolResult> {
+    message.content.into_iter().filter_map(|block| match block {
+        ContentBlock::ToolResult(result) => Some(result),
+        _ => None,
+    })
 }
 
 /// Gives calls whose id was used before a new one; returns, for each id as it was, the ids of its
@@ -107,10 +167,6 @@ fn unique_ids(
     repairs: &mut Vec<String>,
 ) -> BTreeMap<String, VecDeque<String>> {
     let mut ids: BTreeMap<String, VecDeque<String>> = BTreeMap::new();
-    if message.role != ChatRole::Assistant {
-        repairs.push(format!("made a {:?} message with a call the assistant's", message.role));
-        message.role = ChatRole::Assistant;
-    }
     for block in &mut message.content {
         let ContentBlock::ToolCall(call) = block else { continue };
         let given = call.id.clone();
@@ -128,38 +184,16 @@ fn unique_ids(
     ids
 }
 
-/// Takes a message's results out; what else it says stays a message.
-fn take_results(message: ChatMessage) -> (Vec<ToolResult>, Option<ChatMessage>) {
-    let mut results = Vec::new();
-    let mut content = Vec::new();
-    for block in message.content {
-        match block {
-            ContentBlock::ToolResult(result) => results.push(result),
-            other => content.push(other),
-        }
-    }
-    let role = match message.role {
-        ChatRole::Tool => ChatRole::User,
-        role => role,
-    };
-    let rest = ChatMessage { role, content };
-    (results, (!rest.is_empty()).then_some(rest))
-}
-
-fn split_orphans(message: ChatMessage, fixed: &mut Vec<ChatMessage>, repairs: &mut Vec<String>) {
-    if message.tool_results().next().is_none() {
-        fixed.push(message);
-        return;
-    }
-    let (orphans, rest) = take_results(message);
-    fixed.extend(orphans.into_iter().map(|result| orphan_as_text(result, repairs)));
-    fixed.extend(rest);
-}
-
-/// A result without its call: kept as text, because it may matter.
+/// A result without its call: kept as what the user says, because it may matter.
 fn orphan_as_text(result: ToolResult, repairs: &mut Vec<String>) -> ChatMessage {
     repairs.push(format!("turned the result of the unknown call {} to text", result.tool_call_id));
-    ChatMessage::user(format!("Result of an earlier tool call:\n{}", result.content))
+    let mut message =
+        ChatMessage::user(format!("Result of an earlier tool call:\n{}", result.content));
+    let images = result.content.images.into_iter();
+    message.content.extend(
+        images.map(|image| ContentBlock::Image { media_type: image.media_type, data: image.data }),
+    );
+    message
 }
 
 #[cfg(test)]
@@ -209,7 +243,7 @@ mod tests {
     #[test]
     fn a_call_without_result_gets_one_that_admits_it() {
         let fixed = repaired(vec![calls(&["a", "b"]), result("b"), ChatMessage::user("go on")]);
-        let unknown = ChatMessage::from(unrecorded("a".into()));
+        let unknown = ChatMessage::tool_error("a", UNRECORDED);
         let expected = [calls(&["a", "b"]), unknown, result("b"), ChatMessage::user("go on")];
         assert_eq!(fixed, expected);
     }
@@ -252,5 +286,35 @@ mod tests {
     fn empty_messages_are_dropped() {
         let fixed = repaired(vec![ChatMessage::user(""), ChatMessage::user("q")]);
         assert_eq!(fixed, [ChatMessage::user("q")]);
+    }
+
+    #[test]
+    fn a_message_that_mixes_speakers_is_taken_apart() {
+        let mut mixed = calls(&["a"]);
+        mixed.content.extend(result("a").content);
+        mixed.content.extend(calls(&["b"]).content);
+        let fixed = repaired(vec![mixed, result("b")]);
+        assert_eq!(fixed, [calls(&["a"]), result("a"), calls(&["b"]), result("b")]);
+    }
+
+    #[test]
+    fn a_late_result_finds_its_call() {
+        let wait = ChatMessage::user("wait");
+        let fixed = repaired(vec![calls(&["a"]), ChatMessage::user(""), wait.clone(), result("a")]);
+        assert_eq!(fixed, [calls(&["a"]), result("a"), wait]);
+    }
+
+    #[test]
+    fn text_of_a_tool_is_what_the_user_says() {
+        let note = ChatMessage::text(ChatRole::Tool, "note");
+        assert_eq!(repaired(vec![note]), [ChatMessage::user("note")]);
+    }
+
+    #[test]
+    fn ids_of_the_conversation_before_are_taken() {
+        let mut behind = vec![calls(&["a"]), result("a")];
+        repair_behind(&BTreeSet::from(["a".to_owned()]), &mut behind);
+        let answer = ChatMessage::tool_result("a_2", "out a");
+        assert_eq!(behind, [calls(&["a_2"]), answer]);
     }
 }

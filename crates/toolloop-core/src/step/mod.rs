@@ -83,6 +83,8 @@ pub(crate) fn advance(state: State, shared: &mut Shared, input: Input) -> State 
             // The last reply's content may be edited away.
             let response = shared.last_response();
             shared.remember_reply(response, None);
+            // The conversation that was edited had them in it.
+            shared.injected.clear();
             shared.conversation.replace(messages);
             state
         }
