@@ -1,0 +1,20 @@
+//! The run without any driver: scripted worlds in virtual time, whole transcripts, properties.
+
+mod suite {
+    /// What callers put into a conversation while it runs.
+    mod edits;
+    /// What all histories have in common, whatever happens in them.
+    mod history;
+    /// Cancel, stop and timeout in every state.
+    mod interruptions;
+    mod plan;
+    /// Conversations that no provider would take.
+    mod repair;
+    /// Journals and stored runs, cut at every point.
+    mod replay;
+    /// What runs look like, from the first output to the last message.
+    mod shapes;
+    mod show;
+    mod sim;
+    mod world;
+}

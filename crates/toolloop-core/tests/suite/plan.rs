@@ -1,0 +1,296 @@
+//! Strategies: any world, any conversation, however damaged.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Value, json};
+use toolloop_core::effect::{ApprovalOutcome, PipelineOutcome, StageReport, ToolOutcome};
+use toolloop_core::run::{Input, RunConfig};
+use toolloop_core::{
+    ChatMessage, ChatRole, ContentBlock, Failure, ImageSource, LoopAction, LoopDetectionConfig,
+    ObservationMaskingConfig, ProviderData, StopDecision, StopReason, StreamEvent, ToolCall,
+    ToolContent, ToolImage, ToolResult, Usage,
+};
+
+use super::world::{Said, Script, When, World, call_events, failure, ms, output, usage};
+
+/// What a property gives proptest: failures print the whole world, which is a test of its own.
+pub(crate) fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// Any world in which every run ends.
+pub(crate) fn worlds() -> impl Strategy<Value = World> {
+    let decks = (
+        vec(said(), 1..6),
+        vec(tool_outcome(), 1..5),
+        vec(approval(), 1..5),
+        vec(stop_decision(), 1..6),
+        vec(pipeline(), 1..4),
+        vec(vec(0..5u32, 0..3), 1..3),
+        vec(option::weighted(0.9, (0..40u64).prop_map(ms)), 1..6),
+    );
+    let rest = (config(), conversations(), vec(caller(), 0..4), any::<[bool; 3]>());
+    (decks, rest, any::<u64>(), any::<u64>()).prop_map(|(decks, rest, seed, order)| {
+        let (model, tools, approvals, stops, pipelines, force_masks, mut takes) = decks;
+        let (config, damaged, caller, [is_damaged, is_late, is_eager]) = rest;
+        let mut world = World::new("go");
+        let tools_known = std::mem::take(&mut world.config.tools);
+        world.config = RunConfig { tools: tools_known, ..config };
+        if world.config.timeout.is_none() {
+            takes.iter_mut().for_each(|takes| *takes = takes.or(Some(ms(50))));
+        }
+        if is_damaged {
+            world.params.messages = damaged;
+        }
+        World {
+            model: deck(model),
+            tools: deck(tools),
+            approvals: deck(approvals),
+            stops: deck(stops),
+            pipelines: deck(pipelines),
+            force_masks: deck(force_masks),
+            takes: deck(takes),
+            too_late: deck(vec![false, is_late]),
+            caller,
+            is_eager,
+            seed,
+            order,
+            ..world
+        }
+    })
+}
+
+fn deck<T>(deck: Vec<T>) -> Script<T> {
+    Script { deck, ..Script::default() }
+}
+
+fn config() -> impl Strategy<Value = RunConfig> {
+    let detection =
+        (0..4u32, select(vec![LoopAction::Warn, LoopAction::Stop, LoopAction::InjectWarning]))
+            .prop_map(|(threshold, action)| LoopDetectionConfig { threshold, action });
+    let masking = (0..3u32, 0..12u32).prop_map(|(max_iterations_to_keep, min_tokens_to_mask)| {
+        ObservationMaskingConfig { max_iterations_to_keep, min_tokens_to_mask }
+    });
+    let options =
+        (option::of(detection), option::of(masking), option::of((1..200u64).prop_map(ms)));
+    (0..7u32, any::<[bool; 7]>(), options).prop_map(|(max_iterations, flags, options)| {
+        let [parallel, approval, stop_when, pipeline, force_mask, final_answer, yields] = flags;
+        let (loop_detection, masking, timeout) = options;
+        RunConfig {
+            max_iterations,
+            parallel_tool_execution: parallel,
+            has_approval: approval,
+            has_stop_when: stop_when,
+            has_pipeline: pipeline,
+            has_force_mask: force_mask,
+            loop_detection,
+            timeout,
+            masking,
+            final_answer,
+            yield_turns: yields,
+            tools: Vec::new(),
+        }
+    })
+}
+
+fn caller() -> impl Strategy<Value = (When, Input)> {
+    let at = (0..150u64).prop_map(|n| When::At(ms(n)));
+    let inject = || conversations().prop_map(Input::Inject);
+    let stop = option::of(Just("enough".to_owned())).prop_map(|reason| Input::Stop { reason });
+    prop_oneof![
+        (at.clone(), inject()),
+        (at, prop_oneof![3 => inject(), 1 => Just(Input::Cancel), 1 => stop.clone()]),
+        (
+            Just(When::Yielded),
+            prop_oneof![
+                3 => conversations().prop_map(Input::ReplaceMessages),
+                2 => inject(),
+                3 => Just(Input::Continue),
+                1 => Just(Input::Cancel),
+                1 => stop,
+            ]
+        ),
+    ]
+}
+
+// ---- what a model says ----------------------------------------------------------------------
+
+/// A stream, mostly proper.
+pub(crate) fn said() -> impl Strategy<Value = Said> {
+    let whole = (vec(piece(), 0..5), stop_reason(), option::of(tokens()));
+    let whole = whole.prop_map(|(pieces, stop_reason, usage)| {
+        let mut events = numbered(pieces);
+        events.extend(usage.map(StreamEvent::Usage));
+        events.push(StreamEvent::Done { stop_reason });
+        Said { events, failure: None }
+    });
+    let broken = (vec(piece(), 0..4), option::of(Just(Failure::Timeout { elapsed_ms: 3 })));
+    let broken = broken.prop_map(|(pieces, failure)| Said { events: numbered(pieces), failure });
+    prop_oneof![8 => whole, 1 => broken]
+}
+
+/// Events that come together; calls get their index later.
+fn piece() -> impl Strategy<Value = Vec<StreamEvent>> {
+    let text = select(vec!["", " ", "Hm.", "Let me see: ü"]).prop_map(str::to_owned);
+    let data = || ProviderData { api: "any".into(), data: "sig".into() };
+    let call = || {
+        (id(), select(vec!["add", "search", "write", "nothing", ""]), arguments())
+            .prop_map(|(id, name, arguments)| call_events(0, &id, name, &arguments))
+    };
+    let complete = call().prop_map(|mut events| {
+        let [StreamEvent::ToolCallStart { id, name, .. }, _] = events.as_slice() else {
+            unreachable!("a call begins with its start")
+        };
+        let call = ToolCall { id: id.clone(), name: name.clone(), arguments: json!({"x": 1}) };
+        events.push(StreamEvent::ToolCallComplete { index: 0, call });
+        events
+    });
+    prop_oneof![
+        4 => text.clone().prop_map(|text| vec![StreamEvent::TextDelta(text)]),
+        1 => text.prop_map(|text| vec![StreamEvent::ReasoningDelta(text)]),
+        4 => call(),
+        2 => complete,
+        1 => any::<bool>().prop_map(move |of_call| {
+            vec![StreamEvent::ProviderData { index: of_call.then_some(0), data: data() }]
+        }),
+        1 => Just(vec![StreamEvent::AttemptDiscarded { attempt: 1 }]),
+    ]
+}
+
+fn numbered(pieces: Vec<Vec<StreamEvent>>) -> Vec<StreamEvent> {
+    let mut events = Vec::new();
+    let mut next = 0;
+    for mut event in pieces.into_iter().flatten() {
+        match &mut event {
+            StreamEvent::ToolCallStart { index, .. } => {
+                *index = next;
+                next += 1;
+            }
+            StreamEvent::ToolCallDelta { index, .. }
+            | StreamEvent::ToolCallComplete { index, .. } => {
+                *index = next - 1;
+            }
+            _ => {}
+        }
+        events.push(event);
+    }
+    events
+}
+
+/// Ids that meet again and again.
+pub(crate) fn id() -> impl Strategy<Value = String> {
+    select(vec!["a", "b", "a_2", "call_1_0", ""]).prop_map(str::to_owned)
+}
+
+/// Argument texts, readable and not.
+pub(crate) fn arguments() -> impl Strategy<Value = String> {
+    let number = any::<f64>().prop_filter("JSON has no such number", |n| n.is_finite());
+    prop_oneof![
+        select(vec!["{}", r#"{"x":1}"#, r#"{"y":[1,{"z":null}],"x":2}"#, "", "null"])
+            .prop_map(str::to_owned),
+        select(vec!["{\"x\"", "[1]", "\"text\"", "7", r#"{"bad":1}"#]).prop_map(str::to_owned),
+        number.prop_map(|n| json!({"n": n}).to_string()),
+    ]
+}
+
+pub(crate) fn stop_reason() -> impl Strategy<Value = StopReason> {
+    use StopReason::{EndTurn, MaxTokens, Refusal, StopSequence, ToolUse};
+    select(vec![EndTurn, ToolUse, ToolUse, MaxTokens, StopSequence, Refusal])
+}
+
+pub(crate) fn tokens() -> impl Strategy<Value = Usage> {
+    let cached = option::of(0..9u64);
+    prop_oneof![
+        (0..99u64, 0..99u64, cached).prop_map(|(input, output, cache_read_tokens)| Usage {
+            cache_read_tokens,
+            ..usage(input, output)
+        }),
+        Just(Usage::unknown()),
+    ]
+}
+
+// ---- what tools and callbacks say -----------------------------------------------------------
+
+fn tool_outcome() -> impl Strategy<Value = ToolOutcome> {
+    let content = prop_oneof![
+        select(vec!["", "ok", "a longer text, which masking finds worth its while"])
+            .prop_map(ToolContent::from),
+        tool_content(),
+    ];
+    let failed = select(vec!["", "it broke", "it broke, and it takes a long text to say how"]);
+    let nested = |outcome, usage| ToolOutcome { usage, ..outcome };
+    let outcome = prop_oneof![3 => content.prop_map(output), 1 => failed.prop_map(failure)];
+    (outcome, option::of(tokens())).prop_map(move |(outcome, usage)| nested(outcome, usage))
+}
+
+fn tool_content() -> impl Strategy<Value = ToolContent> {
+    let image =
+        ToolImage { media_type: "image/png".into(), data: ImageSource::Base64("AA".into()) };
+    let data = option::of(any::<f32>().prop_map(|n| json!({"n": n})));
+    ("[a-z]{0,60}", vec(Just(image), 0..2), data)
+        .prop_map(|(text, images, structured)| ToolContent { text, images, structured })
+}
+
+fn approval() -> impl Strategy<Value = ApprovalOutcome> {
+    prop_oneof![
+        3 => Just(ApprovalOutcome::Approved),
+        1 => Just(ApprovalOutcome::Denied("no".into())),
+        1 => Just(ApprovalOutcome::Modified(json!({"x": 9}))),
+        1 => Just(ApprovalOutcome::ModifiedInvalid("'x' is no number.".into())),
+    ]
+}
+
+fn stop_decision() -> impl Strategy<Value = StopDecision> {
+    prop_oneof![
+        9 => Just(StopDecision::Continue),
+        1 => Just(StopDecision::Stop),
+        1 => Just(StopDecision::StopWithReason("budget".into())),
+    ]
+}
+
+fn pipeline() -> impl Strategy<Value = PipelineOutcome> {
+    let stages = vec(
+        select(vec![
+            StageReport::Processed { original: 9, now: 4 },
+            StageReport::Extracted { original: 4, now: 3 },
+            StageReport::Cached { original: 3, now: 1 },
+        ]),
+        0..3,
+    );
+    (option::of("[a-z]{0,9}"), stages).prop_map(|(text, stages)| PipelineOutcome { text, stages })
+}
+
+// ---- conversations --------------------------------------------------------------------------
+
+/// Any messages in any order, most of them damaged.
+pub(crate) fn conversations() -> impl Strategy<Value = Vec<ChatMessage>> {
+    vec(message(), 0..6)
+}
+
+pub(crate) fn message() -> impl Strategy<Value = ChatMessage> {
+    use ChatRole::{Assistant, System, Tool, User};
+    let role = select(vec![System, User, Assistant, Assistant, Tool, Tool]);
+    (role, vec(block(), 0..4)).prop_map(|(role, content)| ChatMessage { role, content })
+}
+
+fn block() -> impl Strategy<Value = ContentBlock> {
+    let text = || select(vec!["", " ", "text"]).prop_map(str::to_owned);
+    let call = (id(), arguments()).prop_map(|(id, arguments)| {
+        let arguments = serde_json::from_str(&arguments).unwrap_or(Value::String(arguments));
+        ContentBlock::ToolCall(ToolCall { id, name: "add".into(), arguments })
+    });
+    let result = (id(), tool_content(), any::<bool>()).prop_map(|(id, content, is_error)| {
+        ContentBlock::ToolResult(ToolResult { tool_call_id: id, content, is_error })
+    });
+    let image = ImageSource::Url("https://example.com/a.png".into());
+    prop_oneof![
+        3 => text().prop_map(ContentBlock::Text),
+        4 => call,
+        4 => result,
+        1 => text().prop_map(|content| ContentBlock::Reasoning { content }),
+        1 => Just(ContentBlock::Image { media_type: "image/png".into(), data: image }),
+        1 => Just(ContentBlock::ProviderData(ProviderData { api: "any".into(), data: "x".into() })),
+    ]
+}

@@ -1,0 +1,42 @@
+//! A run is a value: stored at any point and continued, it ends as if nothing had happened.
+
+use proptest::prelude::*;
+
+use super::plan::{cases, worlds};
+use super::sim::{Seen, Sim};
+use super::world::World;
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    /// Every prefix of a journal, read back from its lines and continued in the same world.
+    #[test]
+    fn every_prefix_of_a_journal_has_the_same_end(world in worlds()) {
+        // A driver that answers before all outputs are taken sees the rest of them later.
+        let whole = Sim::new(World { is_eager: false, ..world }).into_end();
+        for inputs in 0..=whole.entries.len() {
+            let resumed = whole.resumed(inputs).into_end();
+            prop_assert_eq!(&resumed.entries, &whole.entries);
+            prop_assert_eq!(resumed.run.messages(), whole.run.messages());
+            prop_assert_eq!(end(&resumed), end(&whole));
+            // What the run said after the last stored input is not said again; a model call
+            // that was cut off by the reload is.
+            let later = |seen: &&Seen| seen.after > inputs || seen.after == inputs && seen.is_delta;
+            let expected: Vec<&Seen> = whole.seen.iter().filter(later).collect();
+            prop_assert_eq!(resumed.seen.iter().collect::<Vec<_>>(), expected);
+        }
+    }
+
+    /// A run that is stored and read back after every input.
+    #[test]
+    fn a_stored_run_goes_on_as_if_it_had_stayed(world in worlds()) {
+        let stayed = Sim::new(world.clone()).into_end();
+        let stored = Sim::new(world).reloading().into_end();
+        prop_assert_eq!(stored.entries, stayed.entries);
+        prop_assert_eq!(stored.run, stayed.run);
+    }
+}
+
+fn end(sim: &Sim) -> String {
+    format!("{:?}", sim.run.result())
+}
