@@ -307,3 +307,37 @@ struct ModelEntry {
 const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
 const LIST_TIME: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(variables: &[(&str, &str)]) -> Result<OpenAiProvider, LlmError> {
+        OpenAiProvider::from_variables("m", |name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_environment_names_key_and_server() {
+        let provider = from(&[("OPENAI_API_KEY", "sk-0123456789\n")]).unwrap();
+        assert_eq!(provider.transport.base_url.as_str(), OPENAI_BASE_URL);
+        assert_eq!(provider.transport.headers[AUTHORIZATION], "Bearer sk-0123456789");
+        assert!(provider.transport.headers[AUTHORIZATION].is_sensitive());
+        assert_eq!(provider.quirks, Quirks::openai());
+
+        let local = from(&[("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")]).unwrap();
+        assert!(local.transport.headers.is_empty());
+        assert_eq!(local.quirks, Quirks::compatible());
+    }
+
+    #[test]
+    fn a_missing_key_is_named() {
+        for variables in [&[][..], &[("OPENAI_API_KEY", " ")]] {
+            let error = from(variables).unwrap_err();
+            assert!(matches!(error, LlmError::Auth(_)), "{error}");
+            assert!(error.to_string().contains("OPENAI_API_KEY is not set"), "{error}");
+        }
+    }
+}

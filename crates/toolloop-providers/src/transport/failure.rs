@@ -41,10 +41,14 @@ impl Peer {
         Self { url: url.clone(), redactor, details: ErrorDetails::default() }
     }
 
+    /// A try begins.
+    pub(super) fn asked(&mut self) {
+        self.details = ErrorDetails::default();
+    }
+
     /// An answer has begun.
     pub(super) fn answered(&mut self, headers: &HeaderMap) {
-        self.details =
-            ErrorDetails { request_id: headers::request_id(headers), ..ErrorDetails::default() };
+        self.details.request_id = headers::request_id(headers);
     }
 
     /// The server could not be reached, or hung up before it answered.
@@ -55,16 +59,16 @@ impl Peer {
         }
         let origin = self.url.origin().ascii_serialization();
         let cause = root_cause(error);
-        let refused = io_kind(error) == Some(io::ErrorKind::ConnectionRefused);
-        let (text, class) = if refused && error.is_connect() {
+        let (text, class) = if error.is_connect() && is_refused(error) {
             // Nothing on this machine listens there, and in a second it will not either.
             let class = if self.is_loopback() { RetryClass::Never } else { RetryClass::Network };
             (format!("nothing answers at {origin} (connection refused)"), class)
         } else if let Some(tls) = tls_error(error) {
-            let text = format!(
-                "no secure connection to {origin}: {tls} (are the system's root certificates \
-                 installed, and is the base URL right?)"
-            );
+            let cure = match tls {
+                rustls::Error::InvalidCertificate(_) => "are the system's root certificates there?",
+                _ => "does it speak https?",
+            };
+            let text = format!("no secure connection to {origin}: {tls} ({cure})");
             (text, RetryClass::Never)
         } else if error.is_timeout() {
             (format!("{origin} did not answer in time ({cause})"), RetryClass::Network)
@@ -98,7 +102,7 @@ impl Peer {
             Some(error) => error.message.clone(),
             None => self.describe(status, headers, &body),
         };
-        let message = ErrorMessage::with_details(self.clean(text), details);
+        let message = ErrorMessage::with_details(self.line(text), details);
         let quota = api_error.is_some_and(|error| error.is_out_of_quota());
         by_status(status, message, quota)
     }
@@ -134,7 +138,8 @@ impl Peer {
     /// The provider reports an error in place of an answer.
     fn reported(&self, error: ApiError) -> AttemptError {
         let quota = error.is_out_of_quota();
-        let message = self.message(error.message);
+        let details = ErrorDetails { status: error.status, ..self.details.clone() };
+        let message = ErrorMessage::with_details(self.line(error.message), details);
         if let Some(status) = error.status.and_then(|code| StatusCode::from_u16(code).ok()) {
             return by_status(status, message, quota);
         }
@@ -182,7 +187,16 @@ impl Peer {
     }
 
     fn message(&self, text: String) -> ErrorMessage {
-        ErrorMessage::with_details(self.clean(text), self.details.clone())
+        ErrorMessage::with_details(self.line(text), self.details.clone())
+    }
+
+    /// Foreign text as one line.
+    fn line(&self, text: String) -> String {
+        let text = self.clean(text);
+        match text.contains(['\n', '\r']) {
+            true => text.split_whitespace().collect::<Vec<_>>().join(" "),
+            false => text,
+        }
     }
 
     /// Foreign text without keys, and of bounded length. In this order: half a key is no match.
@@ -216,19 +230,25 @@ pub(super) fn root_cause(error: &Cause) -> String {
     }
 }
 
+/// The error and what lies under it, also where an I/O error is only a wrapping.
 fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
-    std::iter::successors(Some(error), |&error| error.source())
+    fn under(error: &Cause) -> Option<&Cause> {
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        }
+    }
+    std::iter::successors(Some(error), |&error| under(error))
 }
 
-fn io_kind(error: &Cause) -> Option<io::ErrorKind> {
-    causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()).map(io::Error::kind)
+fn is_refused(error: &Cause) -> bool {
+    causes(error)
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 fn tls_error(error: &Cause) -> Option<&rustls::Error> {
-    causes(error).find_map(|cause| {
-        let inside = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        cause.downcast_ref().or_else(|| inside?.downcast_ref())
-    })
+    causes(error).find_map(|cause| cause.downcast_ref())
 }
 
 fn by_status(status: StatusCode, message: ErrorMessage, out_of_quota: bool) -> AttemptError {

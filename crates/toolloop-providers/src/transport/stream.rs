@@ -140,7 +140,10 @@ impl<D: Decoder> ReplyStream<D> {
 
     fn send(&mut self) {
         self.decoder = D::default();
-        self.set_deadline(self.transport.limits.timeouts.first_content);
+        self.peer.asked();
+        self.heard = false;
+        // The clock starts with the first wait: until it is polled, nothing is sent.
+        self.armed = false;
         // Always there: the body is bytes, not a stream.
         let request = self.request.try_clone().unwrap_or_else(|| unreachable!("a body of bytes"));
         self.state = State::Sending(Box::pin(self.transport.client.execute(request)));

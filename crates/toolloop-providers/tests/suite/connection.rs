@@ -1,6 +1,7 @@
 //! Connections: reused when a reply is whole, closed when it is dropped, quick to say no.
 
 use futures_util::StreamExt;
+use tokio::io::AsyncWriteExt;
 use toolloop_core::{
     ChatMessage, ChatParams, ChatResponse, ContentBlock, LlmError, Provider, StopReason,
     StreamEvent, Usage, UsageSource,
@@ -123,6 +124,26 @@ async fn a_refused_port_on_this_machine_is_told_at_once() {
     let line = format!("nothing answers at http://127.0.0.1:{port} (connection refused)");
     assert_eq!(error.to_string(), line);
     assert!(matches!(error, LlmError::Http { status: None, retryable: true, .. }));
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_named_once() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    let base_url = format!("https://127.0.0.1:{port}/v1");
+    let provider = OpenAiProvider::builder("m").base_url(base_url).build().unwrap();
+    let events: Vec<_> = provider.stream(&hello()).await.unwrap().collect().await;
+    let [Err(error)] = &events[..] else { panic!("{events:?}") };
+    let line = format!(
+        "no secure connection to https://127.0.0.1:{port}: received corrupt message of type \
+         InvalidContentType (does it speak https?)"
+    );
+    assert_eq!(error.to_string(), line);
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ async fn every_kind_of_body_gives_a_sentence() {
             "invalid request: no such field",
         ),
         (json("402 Payment Required", r#"{"message":"Pay."}"#), "HTTP 402: Pay."),
-        (answer("500 Oops", &[], "it broke"), "HTTP 500: it broke"),
+        (answer("500 Oops", &[], "it broke\n  badly\n"), "HTTP 500: it broke badly"),
         (
             answer("502 Bad Gateway", &html, page),
             "HTTP 502: the server answered with an HTML page, not JSON: is the base URL right? \

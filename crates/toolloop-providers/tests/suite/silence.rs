@@ -52,6 +52,7 @@ async fn content_moves_the_limit() {
 async fn a_reader_who_was_away_loses_nothing() {
     let server = Server::start([says("Hi")]).await;
     let mut stream = server.provider().stream(&hello()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
     assert!(matches!(stream.next().await, Some(Ok(StreamEvent::RequestId(_)))));
     tokio::time::sleep(Duration::from_secs(600)).await;
     let rest: Vec<_> = stream.collect().await;
