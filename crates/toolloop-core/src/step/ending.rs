@@ -86,25 +86,18 @@ impl Ending {
                 self.turn = Some(Turn::new(shared, reply));
             }
             Outcome::Tool(outcome) => {
-                shared.total_usage += outcome.usage.unwrap_or_default();
-                self.settle(key, CallStatus::settled(outcome.content, outcome.is_error));
+                if let Some(turn) = &mut self.turn {
+                    turn.tool_ended(shared, key.index as usize, outcome);
+                }
             }
             Outcome::Pipeline(outcome) => {
-                if let Some(text) = outcome.text {
-                    self.settle(key, CallStatus::settled(text.into(), false));
+                if let Some(turn) = &mut self.turn {
+                    turn.pipeline_ended(shared, key.index as usize, outcome);
                 }
             }
             Outcome::ForceMask(_) | Outcome::Stop(_) | Outcome::Approval(_) => {}
         }
         self.go_on(shared)
-    }
-
-    fn settle(&mut self, key: EffectKey, status: CallStatus) {
-        debug_assert!(matches!(key.kind, EffectKind::Tool | EffectKind::Pipeline));
-        let call = self.turn.as_mut().and_then(|turn| turn.calls.get_mut(key.index as usize));
-        if let Some(call) = call {
-            call.status = status;
-        }
     }
 
     fn go_on(self, shared: &mut Shared) -> State {

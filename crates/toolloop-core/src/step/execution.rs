@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::State;
-use super::calls::{CallStatus, Turn};
+use super::calls::{CallStatus, Settled, Turn};
 use super::results;
 use crate::chat::ToolResult;
 use crate::effect::{Action, EffectKey, EffectKind, PipelineOutcome, StageReport, ToolOutcome};
@@ -28,18 +28,14 @@ impl AwaitingTools {
         outcome: ToolOutcome,
     ) -> State {
         let index = key.index as usize;
-        let ToolOutcome { content, is_error, duration, usage } = outcome;
-        shared.total_usage += usage.unwrap_or_default();
-        let call = self.turn.call(index);
-        let (call_id, tool_name) = (call.id.clone(), call.name.clone());
-        let result =
-            ToolResult { tool_call_id: call_id.clone(), content: content.clone(), is_error };
-        shared.event(LoopEvent::ToolExecutionEnd { call_id, tool_name, result, duration });
+        self.turn.tool_ended(shared, index, outcome);
+        let status = &mut self.turn.calls[index].status;
         // Failures keep their words, and there is nothing in an empty text to shorten.
-        if is_error || content.is_empty() || !shared.config.has_pipeline {
-            self.turn.calls[index].status = CallStatus::settled(content, is_error);
-        } else {
-            self.turn.calls[index].status = CallStatus::Processing(content);
+        if let CallStatus::Settled(Settled { content, is_error: false, .. }) = status
+            && shared.config.has_pipeline
+            && !content.is_empty()
+        {
+            *status = CallStatus::Processing(std::mem::take(content));
             if let Some(action) = self.turn.processing(key.index) {
                 shared.perform(EffectKind::Pipeline, index, action);
             }
@@ -53,35 +49,7 @@ impl AwaitingTools {
         key: EffectKey,
         outcome: PipelineOutcome,
     ) -> State {
-        let index = key.index as usize;
-        for stage in outcome.stages {
-            let tool_name = self.turn.call(index).name.clone();
-            shared.event(match stage {
-                StageReport::Processed { original, now } => LoopEvent::ToolResultProcessed {
-                    tool_name,
-                    original_tokens: original,
-                    processed_tokens: now,
-                },
-                StageReport::Extracted { original, now } => LoopEvent::ToolResultExtracted {
-                    tool_name,
-                    original_tokens: original,
-                    extracted_tokens: now,
-                },
-                StageReport::Cached { original, now } => LoopEvent::ToolResultCached {
-                    tool_name,
-                    original_tokens: original,
-                    summary_tokens: now,
-                },
-            });
-        }
-        let status = &mut self.turn.calls[index].status;
-        if let CallStatus::Processing(content) = status {
-            let mut content = std::mem::take(content);
-            if let Some(text) = outcome.text {
-                content.text = text;
-            }
-            *status = CallStatus::settled(content, false);
-        }
+        self.turn.pipeline_ended(shared, key.index as usize, outcome);
         self.go_on(shared)
     }
 
@@ -114,5 +82,56 @@ impl AwaitingTools {
         let at_work =
             |status: &CallStatus| matches!(status, CallStatus::Running | CallStatus::Processing(_));
         self.turn.calls.iter().any(|call| at_work(&call.status))
+    }
+}
+
+impl Turn {
+    /// Settles a call with what its tool gave, and tells of it.
+    pub(super) fn tool_ended(&mut self, shared: &mut Shared, index: usize, outcome: ToolOutcome) {
+        let ToolOutcome { content, is_error, duration, usage } = outcome;
+        shared.total_usage += usage.unwrap_or_default();
+        let call = self.call(index);
+        let (call_id, tool_name) = (call.id.clone(), call.name.clone());
+        let result =
+            ToolResult { tool_call_id: call_id.clone(), content: content.clone(), is_error };
+        shared.event(LoopEvent::ToolExecutionEnd { call_id, tool_name, result, duration });
+        self.calls[index].status = CallStatus::settled(content, is_error);
+    }
+
+    /// Settles a call with what the pipeline made of its result, and tells of it.
+    pub(super) fn pipeline_ended(
+        &mut self,
+        shared: &mut Shared,
+        index: usize,
+        outcome: PipelineOutcome,
+    ) {
+        for stage in outcome.stages {
+            let tool_name = self.call(index).name.clone();
+            shared.event(match stage {
+                StageReport::Processed { original, now } => LoopEvent::ToolResultProcessed {
+                    tool_name,
+                    original_tokens: original,
+                    processed_tokens: now,
+                },
+                StageReport::Extracted { original, now } => LoopEvent::ToolResultExtracted {
+                    tool_name,
+                    original_tokens: original,
+                    extracted_tokens: now,
+                },
+                StageReport::Cached { original, now } => LoopEvent::ToolResultCached {
+                    tool_name,
+                    original_tokens: original,
+                    summary_tokens: now,
+                },
+            });
+        }
+        let status = &mut self.calls[index].status;
+        if let CallStatus::Processing(content) = status {
+            let mut content = std::mem::take(content);
+            if let Some(text) = outcome.text {
+                content.text = text;
+            }
+            *status = CallStatus::settled(content, false);
+        }
     }
 }

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolloop_core::run::{Input, RunConfig};
-use toolloop_core::{ObservationMaskingConfig, StopReason, StreamEvent};
+use toolloop_core::{
+    ChatMessage, ImageSource, LoopEvent, ObservationMaskingConfig, StopReason, StreamEvent,
+    ToolContent, ToolImage,
+};
 
 use super::sim::Sim;
-use super::world::{Said, When, World, call_events, key, ms};
+use super::world::{Said, When, World, call_events, key, ms, output};
 
 /// Worlds in which a run hangs, each in another state.
 fn hanging() -> Vec<(&'static str, World)> {
@@ -91,7 +94,28 @@ fn stopped_while_yielded() {
     let world = World::new("go")
         .config(|config| config.yield_turns = true)
         .says("m/1", Said::calls(&[("a", "add", json!({}))]))
-        .caller(When::At(ms(15)), Input::Inject(vec![toolloop_core::ChatMessage::user("later")]))
+        .caller(When::At(ms(15)), Input::Inject(vec![ChatMessage::user("later")]))
         .caller(When::Yielded, Input::Stop { reason: None });
     insta::assert_snapshot!(Sim::new(world).into_end().transcript());
+}
+
+/// A pipeline that is done by then has its say, and pictures stay.
+#[test]
+fn a_pipeline_cut_too_late_is_heard() {
+    let image =
+        ToolImage { media_type: "image/png".into(), data: ImageSource::Base64("AA".into()) };
+    let long = "a text that is long enough to be shortened by the pipeline";
+    let content = ToolContent { images: vec![image], ..ToolContent::from(long) };
+    let mut world = World::new("go")
+        .config(|config| config.has_pipeline = true)
+        .says("m/1", Said::calls(&[("a", "add", json!({}))]))
+        .tool("t/1/0", output(content.clone()))
+        .takes("p/1/0", 20)
+        .caller(When::At(ms(25)), Input::Cancel);
+    world.too_late.at.insert(key("p/1/0"), true);
+    let sim = Sim::new(world).into_end();
+    let shortened = ToolContent { text: "a text that is long ".into(), ..content };
+    assert_eq!(sim.run.messages()[2], ChatMessage::tool_result("a", shortened));
+    let events: Vec<&LoopEvent> = sim.seen.iter().map(|seen| &seen.event).collect();
+    assert!(matches!(events.last(), Some(LoopEvent::ToolResultProcessed { .. })), "{events:?}");
 }

@@ -15,9 +15,14 @@ use toolloop_core::{
 
 use super::world::{Said, Script, When, World, call_events, failure, ms, output, usage};
 
-/// What a property gives proptest: failures print the whole world, which is a test of its own.
+/// So many cases, or as many as `PROPTEST_CASES` says. A failure prints the whole input, which is
+/// a test of its own, so no seeds are kept in files.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => config,
+        None => ProptestConfig { cases, ..config },
+    }
 }
 
 /// Any world in which every run ends.
