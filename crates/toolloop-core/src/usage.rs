@@ -46,7 +46,7 @@ impl Usage {
 
     /// Tokens in and out together.
     pub fn total(&self) -> u64 {
-        self.input_tokens + self.output_tokens
+        self.input_tokens.saturating_add(self.output_tokens)
     }
 
     /// The same as [`total`](Self::total).
@@ -66,8 +66,9 @@ impl Add for Usage {
 
 impl AddAssign for Usage {
     fn add_assign(&mut self, rhs: Self) {
-        self.input_tokens += rhs.input_tokens;
-        self.output_tokens += rhs.output_tokens;
+        // A server may report any number.
+        self.input_tokens = self.input_tokens.saturating_add(rhs.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(rhs.output_tokens);
         self.reasoning_tokens = sum(self.reasoning_tokens, rhs.reasoning_tokens);
         self.cache_read_tokens = sum(self.cache_read_tokens, rhs.cache_read_tokens);
         self.cache_write_tokens = sum(self.cache_write_tokens, rhs.cache_write_tokens);
@@ -104,7 +105,7 @@ impl fmt::Display for Usage {
 fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (None, None) => None,
-        (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+        (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
     }
 }
 
@@ -127,6 +128,18 @@ mod tests {
         let cached = Usage { cache_read_tokens: Some(7), ..Usage::default() };
         assert_eq!((cached + Usage::default()).cache_read_tokens, Some(7));
         assert_eq!((Usage::default() + Usage::default()).cache_read_tokens, None);
+    }
+
+    #[test]
+    fn absurd_numbers_do_not_overflow() {
+        let absurd = Usage {
+            input_tokens: u64::MAX,
+            output_tokens: u64::MAX,
+            reasoning_tokens: Some(u64::MAX),
+            ..Usage::default()
+        };
+        assert_eq!((absurd + absurd), absurd);
+        assert_eq!(absurd.total(), u64::MAX);
     }
 
     #[test]
