@@ -64,6 +64,10 @@ impl ReplyAssembler {
     pub fn push(&mut self, event: StreamEvent) -> Result<Option<LoopEvent>, Failure> {
         let seen = match event {
             _ if self.done => return Ok(None),
+            // Many servers send an empty text beside each piece of thought.
+            StreamEvent::TextDelta(text) | StreamEvent::ReasoningDelta(text) if text.is_empty() => {
+                return Ok(None);
+            }
             StreamEvent::TextDelta(text) => {
                 match self.response.content.last_mut() {
                     Some(ContentBlock::Text(all)) => all.push_str(&text),
@@ -108,8 +112,8 @@ impl ReplyAssembler {
             StreamEvent::RateLimits(limits) => LoopEvent::RateLimits(limits),
             StreamEvent::ProviderData { index, data } => {
                 let block = ContentBlock::ProviderData(data);
-                match index.and_then(|index| self.call(index)).map(|call| call.block + 1) {
-                    Some(at) => self.insert_block(at, block),
+                match index.and_then(|index| self.call(index)).map(|call| call.block) {
+                    Some(call) => self.insert_behind(call, block),
                     None => self.response.content.push(block),
                 }
                 return Ok(None);
@@ -149,18 +153,15 @@ impl ReplyAssembler {
                 continue;
             };
             if !progress.complete {
-                call.arguments = match limited {
-                    true => Value::String(progress.raw.clone()),
-                    false => parse_arguments(&progress.raw),
-                };
+                call.arguments = parse_arguments(&progress.raw);
             }
             // Complete JSON before the limit is a call the model finished saying.
-            if limited && (!progress.complete || call.arguments.is_string()) {
+            let has_begun = progress.complete || !progress.raw.trim().is_empty();
+            if limited && !(has_begun && call.arguments.is_object()) {
                 cut_calls.insert(position);
             }
         }
         self.response.usage = self.usage();
-        self.drop_empty_blocks();
         Outcome::Reply(Reply { response: self.response, cut_calls, ..Reply::default() })
     }
 
@@ -193,7 +194,6 @@ impl ReplyAssembler {
         self.response.stop_reason = StopReason::Other;
         // Thought without its whole signature cannot be returned to any provider.
         self.response.content.retain(|block| matches!(block, ContentBlock::Text(_)));
-        self.drop_empty_blocks();
         self.response
     }
 
@@ -244,8 +244,12 @@ impl ReplyAssembler {
         call
     }
 
-    fn insert_block(&mut self, at: usize, block: ContentBlock) {
-        self.response.content.insert(at, block);
+    /// Puts data behind a call, and behind the data that it has already.
+    fn insert_behind(&mut self, call: usize, data: ContentBlock) {
+        let behind = &self.response.content[call + 1..];
+        let known = behind.iter().take_while(|b| matches!(b, ContentBlock::ProviderData(_)));
+        let at = call + 1 + known.count();
+        self.response.content.insert(at, data);
         for call in self.calls.iter_mut().filter(|call| call.block >= at) {
             call.block += 1;
         }
@@ -274,21 +278,17 @@ impl ReplyAssembler {
     fn is_taken(&self, id: &str) -> bool {
         self.taken.contains(id) || self.response.tool_calls_iter().any(|call| call.id == id)
     }
-
-    fn drop_empty_blocks(&mut self) {
-        self.response.content.retain(|block| match block {
-            ContentBlock::Text(text) => !text.is_empty(),
-            _ => true,
-        });
-    }
 }
 
 /// The arguments of a call from their text: `{}` for nothing, a `Value::String` of the text where
-/// it is not readable as JSON.
+/// it is not readable as JSON or nested too deep.
 pub fn parse_arguments(raw: &str) -> Value {
     match raw.trim() {
         "" | "null" => json!({}),
-        text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(raw.to_owned())),
+        text => match serde_json::from_str(text) {
+            Ok(arguments) if depth(&arguments) <= MAX_DEPTH => arguments,
+            _ => Value::String(raw.to_owned()),
+        },
     }
 }
 
@@ -298,11 +298,27 @@ pub(crate) fn argument_fault(arguments: &Value) -> Option<String> {
         Value::Object(_) => None,
         Value::String(raw) => Some(match serde_json::from_str::<Value>(raw) {
             Err(error) => format!("The arguments are not readable as JSON: {error}."),
+            Ok(value) if depth(&value) > MAX_DEPTH => {
+                format!("The arguments are nested deeper than {MAX_DEPTH} levels.")
+            }
             Ok(_) => "The arguments are a JSON string, not an object.".to_owned(),
         }),
         _ => Some("The arguments are JSON, but not an object.".to_owned()),
     }
 }
+
+/// Levels of arrays and objects in a value.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Deeper arguments are not read: in a journal they stand some levels deeper, and readers of JSON
+/// stop at 128.
+const MAX_DEPTH: usize = 64;
 
 fn broken(index: u32) -> Failure {
     Failure::ResponseFormat {
@@ -314,6 +330,7 @@ fn broken(index: u32) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::ProviderData;
     use crate::usage::UsageSource;
 
     fn assemble(taken: &[&str], events: Vec<StreamEvent>) -> (Vec<LoopEvent>, Outcome) {
@@ -393,10 +410,16 @@ mod tests {
             StreamEvent::ToolCallComplete { index: 0, call: whole },
             start(1, "b"),
             delta(1, r#"{"n"#),
+            start(2, "c"),
+            delta(2, r#"{"n": 2}"#),
+            start(3, "d"),
             done(StopReason::MaxTokens),
         ];
         let (_, outcome) = assemble(&[], events);
-        assert_eq!(reply(outcome).cut_calls, BTreeSet::from([1]));
+        let reply = reply(outcome);
+        assert_eq!(reply.cut_calls, BTreeSet::from([1, 3]));
+        let calls: Vec<_> = reply.response.tool_calls_iter().map(ToString::to_string).collect();
+        assert_eq!(calls, [r#"t({"n":1})"#, r#"t("{\"n")"#, r#"t({"n":2})"#, "t({})"]);
     }
 
     #[test]
@@ -423,5 +446,51 @@ mod tests {
         assert_eq!(parse_arguments("{\"a\""), Value::String("{\"a\"".into()));
         let deep = "[".repeat(200_000);
         assert_eq!(parse_arguments(&deep), Value::String(deep));
+    }
+
+    #[test]
+    fn arguments_that_no_journal_could_hold_are_not_read() {
+        let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(parse_arguments(&nested(64)).is_array());
+        let arguments = parse_arguments(&nested(65));
+        assert_eq!(arguments, Value::String(nested(65)));
+        let fault = argument_fault(&arguments);
+        assert_eq!(fault.unwrap(), "The arguments are nested deeper than 64 levels.");
+    }
+
+    #[test]
+    fn an_empty_text_does_not_break_a_thought_in_two() {
+        let thought = |text: &str| StreamEvent::ReasoningDelta(text.into());
+        let events = vec![
+            thought("to "),
+            StreamEvent::TextDelta(String::new()),
+            thought("be"),
+            done(StopReason::EndTurn),
+        ];
+        let (_, outcome) = assemble(&[], events);
+        let whole = ContentBlock::Reasoning { content: "to be".into() };
+        assert_eq!(reply(outcome).response.content, [whole]);
+    }
+
+    #[test]
+    fn data_stays_in_order_behind_its_call() {
+        let data = |data: &str| ProviderData { api: "x".into(), data: data.into() };
+        let event = |index, text| StreamEvent::ProviderData { index, data: data(text) };
+        let events = vec![
+            start(0, "a"),
+            start(1, "b"),
+            event(Some(0), "1"),
+            event(Some(1), "2"),
+            event(Some(0), "3"),
+            done(StopReason::ToolUse),
+        ];
+        let (_, outcome) = assemble(&[], events);
+        let blocks = reply(outcome).response.content;
+        let texts = blocks.iter().map(|block| match block {
+            ContentBlock::ToolCall(call) => call.id.clone(),
+            ContentBlock::ProviderData(data) => data.data.clone(),
+            other => panic!("neither call nor data: {other:?}"),
+        });
+        assert_eq!(texts.collect::<Vec<_>>(), ["a", "1", "3", "b", "2"]);
     }
 }
