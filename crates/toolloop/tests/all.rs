@@ -14,4 +14,16 @@ mod suite {
 
     /// A model that repeats itself.
     mod repetition;
+
+    /// The wall clock of a run.
+    mod clock;
+
+    /// Cancelled runs and dropped streams.
+    mod cancel;
+
+    /// What a result passes on its way to the model.
+    mod pipeline;
+
+    /// What later requests show of old results.
+    mod masking;
 }

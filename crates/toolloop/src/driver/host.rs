@@ -18,7 +18,7 @@ pub(super) struct Host {
 
 struct Shared {
     cancel: CancellationToken,
-    /// Whether `progress` holds anything; saves the lock on the path of a delta.
+    /// Whether `progress` holds anything; saves the lock where tools are quiet.
     has_progress: AtomicBool,
     progress: Mutex<VecDeque<LoopEvent>>,
     waker: AtomicWaker,
@@ -52,14 +52,11 @@ impl Host {
         self.shared.waker.register(cx.waker());
     }
 
-    pub(super) fn pop_progress(&self) -> Option<LoopEvent> {
-        if !self.shared.has_progress.load(Ordering::Acquire) {
-            return None;
+    pub(super) fn take_progress(&self, told: &mut VecDeque<LoopEvent>) {
+        if self.shared.has_progress.swap(false, Ordering::AcqRel) {
+            let mut progress = self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            told.append(&mut progress);
         }
-        let mut progress = self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let event = progress.pop_front();
-        self.shared.has_progress.store(!progress.is_empty(), Ordering::Release);
-        event
     }
 }
 

@@ -9,6 +9,7 @@ mod model;
 mod toolbox;
 mod usage_scope;
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
@@ -61,6 +62,8 @@ pub(crate) struct Driver<'p> {
     toolbox: Arc<dyn Toolbox>,
     config: ToolLoopConfig,
     host: Host,
+    /// Lines of progress that were told and not yet handed on.
+    progress: VecDeque<LoopEvent>,
     /// Tokens of loops inside the tools at work.
     nested: Vec<(EffectKey, UsageScope)>,
     /// Where this loop's tokens are counted besides: the tool it is nested in.
@@ -112,6 +115,7 @@ impl<'p> Driver<'p> {
             work: FuturesUnordered::new(),
             toolbox: Arc::new(Bound::new(registry.clone(), ctx.with_depth(depth + 1))),
             host,
+            progress: VecDeque::new(),
             nested: Vec::new(),
             outer: UsageScope::current(),
             started: Instant::now(),
@@ -158,7 +162,8 @@ impl<'p> Driver<'p> {
             }
         }
         loop {
-            if let Some(event) = self.host.pop_progress() {
+            // Before the outputs: what a tool told comes before its end.
+            if let Some(event) = self.progress.pop_front() {
                 return Poll::Ready(Step::Event(event));
             }
             let input = match self.run.poll_output() {
@@ -294,36 +299,41 @@ impl<'p> Driver<'p> {
 
     /// Waits for the model, the tools, the clock and the cancellation.
     fn poll_world(&mut self, cx: &mut Context<'_>, deadline: Option<Duration>) -> Poll<Happened> {
-        if self.unchecked == 0 {
-            self.unchecked = CHECK_EVERY;
-            if let Some(input) = self.poll_interruption(cx, deadline) {
-                return Poll::Ready(Happened::Input(input));
+        if self.model.is_at_work() {
+            if self.unchecked == 0 {
+                self.unchecked = CHECK_EVERY;
+                if let Some(input) = self.poll_interruption(cx, deadline) {
+                    return Poll::Ready(Happened::Input(input));
+                }
             }
-        }
-        self.unchecked -= 1;
-        match self.model.poll(cx) {
-            Poll::Ready(ModelStep::Event(event)) => return Poll::Ready(Happened::Event(event)),
-            Poll::Ready(ModelStep::Outcome(key, outcome)) => {
-                let outcome = self.with_faults(outcome);
-                return Poll::Ready(Happened::Input(Input::Outcome { key, outcome }));
+            self.unchecked -= 1;
+            match self.model.poll(cx) {
+                Poll::Ready(ModelStep::Event(event)) => return Poll::Ready(Happened::Event(event)),
+                Poll::Ready(ModelStep::Outcome(key, outcome)) => {
+                    let outcome = self.with_faults(outcome);
+                    return Poll::Ready(Happened::Input(Input::Outcome { key, outcome }));
+                }
+                Poll::Pending => {}
             }
-            Poll::Pending => {}
         }
         if !self.work.is_empty() {
             self.host.wake_on_progress(cx);
             self.in_callback = true;
             let work = Pin::new(&mut self.work).poll_next(cx);
             self.in_callback = false;
+            self.host.take_progress(&mut self.progress);
             if let Poll::Ready(Some((key, outcome))) = work {
                 let outcome = self.with_nested_usage(key, outcome);
                 return Poll::Ready(Happened::Input(Input::Outcome { key, outcome }));
             }
-            if let Some(event) = self.host.pop_progress() {
-                return Poll::Ready(Happened::Event(event));
-            }
         }
-        match self.poll_interruption(cx, deadline) {
-            Some(input) => Poll::Ready(Happened::Input(input)),
+        // After the work, so that what has finished counts as finished; before the progress, of
+        // which there may be more each time.
+        if let Some(input) = self.poll_interruption(cx, deadline) {
+            return Poll::Ready(Happened::Input(input));
+        }
+        match self.progress.pop_front() {
+            Some(event) => Poll::Ready(Happened::Event(event)),
             None => Poll::Pending,
         }
     }
@@ -340,11 +350,14 @@ impl<'p> Driver<'p> {
             return Some(Input::Cancel);
         }
         let due = deadline?;
-        let clock = self
-            .clock
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(self.started + due)));
-        if clock.as_mut().poll(cx).is_pending() {
-            return None;
+        // The clock is read besides: a stream that never lets go of its thread keeps timers from
+        // firing.
+        if self.started.elapsed() < due {
+            let at = self.started.checked_add(due)?;
+            let clock = self.clock.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+            if clock.as_mut().poll(cx).is_pending() {
+                return None;
+            }
         }
         self.clock = None;
         Some(Input::Now(self.started.elapsed().max(due)))

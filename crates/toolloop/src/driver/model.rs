@@ -23,6 +23,10 @@ impl<'p> ModelCall<'p> {
         Self::Opening { key, opening, assembler }
     }
 
+    pub(super) fn is_at_work(&self) -> bool {
+        !matches!(self, Self::Idle)
+    }
+
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ModelStep> {
         loop {
             match self {

@@ -12,7 +12,9 @@ use futures_util::StreamExt;
 use tokio::time::Instant;
 use toolloop::mock::MockProvider;
 use toolloop::tool::{ToolLoopConfig, ToolLoopHandle, ToolRegistry, tool_loop_stream};
-use toolloop::{ChatMessage, ChatParams, LlmError, LoopEvent, StreamEvent, ToolLoopResult};
+use toolloop::{
+    ChatMessage, ChatParams, DynProvider, LlmError, LoopEvent, StreamEvent, ToolLoopResult,
+};
 
 pub(crate) use model::{Mute, Paced, call, reply, reply_ending, says, text, thought};
 pub(crate) use story::{Moment, one_event, requests, story, timed_story, transcript};
@@ -21,6 +23,8 @@ pub(crate) use tools::{ActTool, Ledger, act};
 /// A loop that has everything but its run.
 pub(crate) struct Sim {
     pub(crate) model: Arc<MockProvider>,
+    /// Asked instead of `model`, where there is one.
+    pub(crate) other_model: Option<Arc<dyn DynProvider>>,
     pub(crate) tools: ToolRegistry,
     pub(crate) ledger: Ledger,
     pub(crate) params: ChatParams,
@@ -51,7 +55,7 @@ impl Sim {
         let params =
             ChatParams { messages: vec![ChatMessage::user("Go")], ..ChatParams::default() };
         let (config, pace) = (ToolLoopConfig::default(), Duration::ZERO);
-        Self { model, tools, ledger, params, config, pace }
+        Self { model, other_model: None, tools, ledger, params, config, pace }
     }
 
     pub(crate) fn config(mut self, config: ToolLoopConfig) -> Self {
@@ -64,8 +68,9 @@ impl Sim {
         self
     }
 
-    pub(crate) fn provider(&self) -> Arc<Paced> {
-        Arc::new(Paced { model: Arc::clone(&self.model), pace: self.pace })
+    pub(crate) fn provider(&self) -> Arc<dyn DynProvider> {
+        let scripted = Paced { model: Arc::clone(&self.model), pace: self.pace };
+        self.other_model.clone().unwrap_or_else(|| Arc::new(scripted))
     }
 
     pub(crate) fn handle(&self) -> ToolLoopHandle {

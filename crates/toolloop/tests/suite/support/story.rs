@@ -46,15 +46,17 @@ pub(crate) fn one_event(event: &LoopEvent) -> String {
         LoopEvent::ReasoningDelta(text) => format!("thought {text:?}"),
         LoopEvent::ToolCallStart { index, id, name } => format!("call {index} begins: {id} {name}"),
         LoopEvent::ToolCallDelta { index, json_chunk } => {
-            format!("call {index} goes on: {json_chunk}")
+            format!("call {index} goes on: {}", abridged(json_chunk))
         }
-        LoopEvent::ToolCallComplete { index, call } => format!("call {index}: {} {call}", call.id),
+        LoopEvent::ToolCallComplete { index, call } => {
+            format!("call {index}: {} {}", call.id, abridged(&call.to_string()))
+        }
         LoopEvent::Usage(usage) => format!("usage {usage}"),
         LoopEvent::IterationStart { iteration, message_count } => {
             format!("iteration {iteration}, messages {message_count}")
         }
         LoopEvent::ToolExecutionStart { call_id, tool_name, arguments } => {
-            format!("start {call_id} {tool_name}({arguments})")
+            format!("start {call_id} {tool_name}({})", abridged(&arguments.to_string()))
         }
         LoopEvent::ToolExecutionEnd { call_id, result, duration, .. } => {
             assert_eq!(*call_id, result.tool_call_id);
@@ -79,7 +81,7 @@ pub(crate) fn one_event(event: &LoopEvent) -> String {
             format!("loop {tool_name} x{consecutive_count}: {action:?}")
         }
         LoopEvent::ToolCallRefused { call_id, tool_name, reason } => {
-            format!("refused {call_id} {tool_name}: {reason}")
+            format!("refused {call_id} {tool_name}: {}", abridged(reason))
         }
         LoopEvent::ToolProgress { call_id, text } => format!("progress {call_id}: {text}"),
         LoopEvent::AttemptDiscarded { attempt } => format!("attempt {attempt} is void"),
@@ -115,9 +117,9 @@ fn one_message(message: &ChatMessage) -> String {
 
 fn one_block(block: &ContentBlock) -> String {
     match block {
-        ContentBlock::Text(text) => text.clone(),
+        ContentBlock::Text(text) => abridged(text),
         ContentBlock::Reasoning { content } => format!("<{content}>"),
-        ContentBlock::ToolCall(call) => format!("{} {call}", call.id),
+        ContentBlock::ToolCall(call) => format!("{} {}", call.id, abridged(&call.to_string())),
         ContentBlock::ToolResult(result) => outcome(result),
         other => format!("{other:?}"),
     }
@@ -125,5 +127,15 @@ fn one_block(block: &ContentBlock) -> String {
 
 fn outcome(result: &ToolResult) -> String {
     let verdict = if result.is_error { "failed" } else { "ok" };
-    format!("{} {verdict}: {}", result.tool_call_id, result.content)
+    format!("{} {verdict}: {}", result.tool_call_id, abridged(&result.content))
+}
+
+/// A long text by its beginning and its length.
+pub(crate) fn abridged(text: &str) -> String {
+    match text.char_indices().nth(400) {
+        None => text.to_owned(),
+        Some(_) => {
+            format!("{}… ({} bytes)", text.chars().take(10).collect::<String>(), text.len())
+        }
+    }
 }
