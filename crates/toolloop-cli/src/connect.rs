@@ -28,7 +28,7 @@ pub(crate) fn connect(target: &Target) -> Result<OpenAiProvider, Report> {
             }
             _ => format!("The address came from {}.", target.base_url.origin),
         };
-        Report::usage(error.to_string()).origin(origin)
+        Report::usage(error.to_string()).advice(origin)
     })
 }
 

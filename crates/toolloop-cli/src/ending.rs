@@ -16,7 +16,7 @@ use crate::settings::{Environment, Settings};
 use crate::summary::{Cost, Ending, Reason};
 use crate::terminal::text::truncate;
 use crate::terminal::tool_line::subject;
-use crate::units::duration_flag;
+use crate::units::{counted, duration_flag};
 
 /// How a run ended, with all that bears on what it means.
 pub(crate) struct Ended<'a> {
@@ -101,7 +101,7 @@ impl Ended<'_> {
             TerminationReason::Complete if stop == StopReason::MaxTokens => limit(
                 Reason::Stop,
                 limit_report("the answer was cut: the model's limit of output tokens was reached")
-                    .cure("Ask for less at once."),
+                    .advice("Ask for less at once."),
             ),
             TerminationReason::Complete => (Reason::Complete, Exit::Answered, None),
             TerminationReason::StopCondition { reason: Some(reason) } if reason == "refusal" => {
@@ -113,28 +113,25 @@ impl Ended<'_> {
                 Reason::MaxIterations,
                 with_origin(
                     limit_report(format!(
-                        "the run reached its {reached} model calls with tools; the answer was \
-                         given without going on"
+                        "{} made, as many as allowed; the answer is what was found by then",
+                        counted(*reached as usize, "model call")
                     )),
                     self.settings.max_iterations.as_ref(),
                 )
-                .cure(format!("For more: --max-iterations {}", reached.saturating_mul(2))),
+                .advice(format!("For more: --max-iterations {}", reached.saturating_mul(2))),
             ),
             TerminationReason::Timeout { limit: reached } => limit(
                 Reason::Timeout,
                 with_origin(
-                    limit_report(format!(
-                        "the run reached its time of {}",
-                        duration_flag(*reached)
-                    )),
+                    limit_report(format!("the time of {} is over", duration_flag(*reached))),
                     self.settings.timeout.as_ref(),
                 )
-                .cure(format!("For more: --timeout {}", duration_flag(*reached * 2))),
+                .advice(format!("For more: --timeout {}", duration_flag(*reached * 2))),
             ),
             TerminationReason::LoopDetected { tool_name, count } => limit(
                 Reason::Loop,
                 limit_report(format!("the model repeated {tool_name} {count} times"))
-                    .cure("Say the task in other words, or choose another model."),
+                    .advice("Say the task in other words, or choose another model."),
             ),
         }
     }
@@ -163,7 +160,7 @@ fn limit_report(what: impl Into<String>) -> Report {
 
 fn with_origin<T>(report: Report, setting: Option<&Sourced<T>>) -> Report {
     match setting {
-        Some(setting) => report.origin(format!("The limit came from {}.", setting.origin)),
+        Some(setting) => report.advice(format!("The limit came from {}.", setting.origin)),
         None => report,
     }
 }
@@ -171,8 +168,8 @@ fn with_origin<T>(report: Report, setting: Option<&Sourced<T>>) -> Report {
 fn needed(call: &ToolCall) -> Report {
     let subject = truncate(&subject(&call.arguments), 120);
     Report::new(Exit::Approval, "approval", format!("{}  {subject}", call.name))
-        .cure("Nobody could be asked here, so it was not run, and the run ended.")
-        .cure(format!("To allow it: --yes={} (or --yes for every tool)", call.name))
+        .advice("Nobody could be asked here, so it was not run, and the run ended.")
+        .advice(format!("To allow it: --yes={} (or --yes for every tool)", call.name))
 }
 
 /// All the text of a reply.
@@ -235,13 +232,12 @@ mod tests {
         assert_eq!(ended.text, "so far");
         assert_eq!(
             told(&ended),
-            "the run reached its 3 model calls with tools; the answer was given without going on\
-             \n  The limit came from --max-iterations.\n  For more: --max-iterations 6"
+            "3 model calls made, as many as allowed; the answer is what was found by then\n  The limit came from --max-iterations.\n  For more: --max-iterations 6"
         );
         let reason = TerminationReason::Timeout { limit: Duration::from_secs(90) };
         let ended = ending(reason, StopReason::EndTurn, &Settings::default());
         assert_eq!((ended.reason, ended.exit), (Reason::Timeout, Exit::Limit));
-        assert_eq!(told(&ended), "the run reached its time of 90s\n  For more: --timeout 3m");
+        assert_eq!(told(&ended), "the time of 90s is over\n  For more: --timeout 3m");
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) fn explain(error: &LlmError, target: &Target, environment: &Environme
     report.status = error.status();
     report.request_id = error.request_id().map(str::to_owned);
     if let Some(id) = &report.request_id {
-        report.cure.push(format!("The request's id, for the provider's support: {id}"));
+        report.advice.push(format!("The request's id, for the provider's support: {id}"));
     }
     report
 }
@@ -37,7 +37,7 @@ pub(crate) fn suggest_models(report: Report, wanted: &str, models: &[String]) ->
     let near = nearest(wanted, models.iter().map(String::as_str), 3);
     match near.as_slice() {
         [] => report,
-        near => report.cure(format!("Nearest: {}", near.join(", "))),
+        near => report.advice(format!("Nearest: {}", near.join(", "))),
     }
 }
 
@@ -65,7 +65,7 @@ fn case(error: &LlmError, target: &Target, environment: &Environment<'_>) -> Rep
         _ if is_unknown_model(error) => {
             Report::new(Exit::NoModel, "model", format!("{label} has no model {}", target.model))
                 .quote(redact(&sentence_of(error), target))
-                .cure("All there are: toolloop models")
+                .advice("All there are: toolloop models")
         }
         LlmError::Http { status: None, message, .. } => unreachable(message, target),
         LlmError::Http { status: Some(status), message, .. } => {
@@ -86,18 +86,18 @@ fn case(error: &LlmError, target: &Target, environment: &Environment<'_>) -> Rep
             "timeout",
             format!("no answer from {label} within {}", pause(Duration::from_millis(*elapsed_ms))),
         )
-        .cure("Try again, or choose another model: toolloop models"),
+        .advice("Try again, or choose another model: toolloop models"),
         LlmError::StreamInterrupted { message } => {
             Report::new(Exit::Temporary, "interrupted", format!("the reply of {label} broke off"))
                 .quote(redact(message, target))
-                .cure("Nothing of the broken reply was run. Try again.")
+                .advice("Nothing of the broken reply was run. Try again.")
         }
         LlmError::EmptyReply => Report::new(
             Exit::Temporary,
             "empty_reply",
             format!("{label} gave an empty reply after the tool results, twice"),
         )
-        .cure("Try again, or choose another model: toolloop models"),
+        .advice("Try again, or choose another model: toolloop models"),
         other => Report::new(Exit::Failed, "other", redact(&other.to_string(), target)),
     }
 }
@@ -113,7 +113,7 @@ fn refused_key(
         let report = Report::new(Exit::NoModel, "auth", format!("{label} wants a key ({status})"))
             .quote(sentence.to_owned());
         return match target.provider.key_variable {
-            Some(variable) => report.cure(format!("Set one: export {variable}=…")),
+            Some(variable) => report.advice(format!("Set one: export {variable}=…")),
             None => report,
         };
     };
@@ -124,17 +124,17 @@ fn refused_key(
         if quote.contains(&end) { "The key".to_owned() } else { format!("The key {end}") };
     let report = Report::new(Exit::NoModel, "auth", format!("{label} refused the key ({status})"))
         .quote(quote)
-        .origin(format!("{key_name} came from {}.", key.origin));
+        .advice(format!("{key_name} came from {}.", key.origin));
     let other = PROVIDERS.iter().find_map(|other| {
         let variable = other.key_variable.filter(|_| other.name != target.provider.name)?;
         environment.get(variable).map(|_| (other.name, variable))
     });
     match other {
-        Some((name, variable)) => report.cure(format!(
+        Some((name, variable)) => report.advice(format!(
             "{verb} another one, or: toolloop run --model {name}/…   ({variable} is set)"
         )),
         None => {
-            report.cure(format!("{verb} another one, or choose another model: toolloop models"))
+            report.advice(format!("{verb} another one, or choose another model: toolloop models"))
         }
     }
 }
@@ -145,9 +145,9 @@ fn unreachable(sentence: &str, target: &Target) -> Report {
     let report = Report::new(Exit::Temporary, "network", redact(sentence, target));
     let report = match url.origin {
         Origin::Default => report,
-        _ => report.origin(format!("The address came from {}.", url.origin)),
+        _ => report.advice(format!("The address came from {}.", url.origin)),
     };
-    report.cure(match (target.provider.name, is_loopback(&url.value)) {
+    report.advice(match (target.provider.name, is_loopback(&url.value)) {
         ("ollama", _) => "Start the server (ollama serve), or choose a model: toolloop models",
         (_, true) => "Start the server, or choose a model: toolloop models",
         _ => "Check the address and the network, or choose a model: toolloop models",
@@ -166,21 +166,21 @@ fn answered(status: u16, sentence: &str, error: &LlmError, target: &Target) -> R
                 format!("{label} limits the rate (429)"),
             );
             match error.retry_after() {
-                Some(delay) => report.cure(format!("It asks to wait {}.", pause(delay))),
-                None => report.cure("Wait a little and try again."),
+                Some(delay) => report.advice(format!("It asks to wait {}.", pause(delay))),
+                None => report.advice("Wait a little and try again."),
             }
         }
         429 => Report::new(Exit::Failed, "quota", format!("{label} gives no more (429)"))
-            .cure("Look at the plan and the balance, or choose a model: toolloop models"),
+            .advice("Look at the plan and the balance, or choose a model: toolloop models"),
         404 | 405 => Report::new(
             Exit::Failed,
             "address",
             format!("{label} does not know the address ({status})"),
         )
-        .origin(address(target))
-        .cure("Addresses of this API usually end in /v1."),
+        .advice(address(target))
+        .advice("Addresses of this API usually end in /v1."),
         500.. => Report::new(Exit::Temporary, "server", format!("{label} failed ({status})"))
-            .cure("Try again later, or choose another model: toolloop models"),
+            .advice("Try again later, or choose another model: toolloop models"),
         _ => Report::new(
             if retryable { Exit::Temporary } else { Exit::Failed },
             "request",
@@ -201,8 +201,8 @@ fn unreadable(message: &str, raw: &str, target: &Target) -> Report {
     let quote: String = quote.chars().take(80).collect();
     Report::new(Exit::Failed, "format", format!("{label} sent {what}"))
         .quote(redact(&quote, target))
-        .origin(address(target))
-        .cure("Is it a server of this API? Its addresses usually end in /v1.")
+        .advice(address(target))
+        .advice("Is it a server of this API? Its addresses usually end in /v1.")
 }
 
 fn address(target: &Target) -> String {

@@ -298,13 +298,11 @@ impl<'a> Line<'a> {
             Some(quote) => format!("{}: {quote}", report.what),
             None => report.what.clone(),
         };
-        let cure: Vec<&str> =
-            report.origin.iter().chain(&report.cure).map(String::as_str).collect();
         Self::Error {
             kind: report.kind,
             status: report.status,
             message,
-            cure: cure.join(" "),
+            cure: report.advice.join(" "),
             retryable: report.retryable,
             request_id: report.request_id.as_deref(),
         }

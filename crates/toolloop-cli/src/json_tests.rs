@@ -107,7 +107,7 @@ fn every_line_fits_the_schema() {
     }
     let call = ToolCall { id: "c".into(), name: "bash".into(), arguments: json!({}) };
     face.approval_needed(&call).unwrap();
-    let report = Report::new(Exit::Temporary, "rate_limit", "limited").cure("Wait.");
+    let report = Report::new(Exit::Temporary, "rate_limit", "limited").advice("Wait.");
     face.end(&ending(Some(report)), Duration::ZERO).unwrap();
     let schema = schema();
     for line in lines(face) {
@@ -137,8 +137,8 @@ fn an_error_names_its_cure_and_done_follows() {
     let mut face = face(JsonOutput::Events);
     let report = Report::new(Exit::NoModel, "auth", "OpenAI refused the key (401)")
         .quote("no")
-        .origin("The key came from X.")
-        .cure("Set another one.");
+        .advice("The key came from X.")
+        .advice("Set another one.");
     face.end(&ending(Some(report)), Duration::ZERO).unwrap();
     let lines = lines(face);
     assert_eq!(

@@ -85,8 +85,8 @@ pub(crate) fn choose(settings: &Settings, environment: &Environment<'_>) -> Resu
             "model",
             format!("no model is chosen for {}", url.value),
         )
-        .origin(format!("The address came from {}.", url.origin))
-        .cure("Add --model NAME; the server's models: toolloop models --base-url URL")),
+        .advice(format!("The address came from {}.", url.origin))
+        .advice("Add --model NAME; the server's models: toolloop models --base-url URL")),
         None => Ok(Choice::Local),
     }
 }
@@ -117,7 +117,12 @@ fn named(
     environment: &Environment<'_>,
 ) -> Result<Choice, Report> {
     let text = choice.value.as_str();
-    if text == "demo" || text == "demo/demo" {
+    // Beside an address on the command line, `demo` is a model of that server.
+    let of_server = settings
+        .base_url
+        .as_ref()
+        .is_some_and(|url| matches!(url.origin, Origin::Flag(_) | Origin::Variable(_)));
+    if (text == "demo" && !of_server) || text == "demo/demo" {
         return Ok(Choice::Demo);
     }
     let known = text.split_once('/').and_then(|(name, model)| Some((provider(name)?, model)));
@@ -138,28 +143,31 @@ fn named(
                 let names = PROVIDERS.iter().chain([&DEMO]).map(|provider| provider.name);
                 let report = wrong_model(choice, "is of a provider that is not known");
                 match nearest(name, names, 1).first() {
-                    Some(nearest) => report.cure(format!("Did you mean {nearest}/…?")),
+                    Some(nearest) => report.advice(format!("Did you mean {nearest}/…?")),
                     None => report,
                 }
             }
             None => wrong_model(choice, "does not say whose it is")
-                .cure(format!("Write it as PROVIDER/NAME, for example openai/{text};"))
-                .cure("or say where it is served: --base-url URL"),
+                .advice(format!("Write it as PROVIDER/NAME, for example openai/{text};"))
+                .advice("or say where it is served: --base-url URL"),
         }
-        .cure("What there is: toolloop models")),
+        .advice("What there is: toolloop models")),
     }
 }
 
 fn wrong_model(choice: &Sourced<String>, what: &str) -> Report {
     Report::usage(format!("the model \"{}\" {what}", choice.value))
-        .origin(format!("It came from {}.", choice.origin))
+        .advice(format!("It came from {}.", choice.origin))
 }
 
 fn no_key(provider: &ProviderEntry, variable: &str) -> Report {
     Report::new(Exit::NoModel, "auth", format!("no key for {}", provider.label))
-        .cure(format!("Set one: export {variable}=…"))
-        .cure(format!("or in ~/.config/toolloop/config.toml: [{}] api_key = \"…\"", provider.name))
-        .cure("Without a key: toolloop run --model demo, or start Ollama.")
+        .advice(format!("Set one: export {variable}=…"))
+        .advice(format!(
+            "or in ~/.config/toolloop/config.toml: [{}] api_key = \"…\"",
+            provider.name
+        ))
+        .advice("Without a key: toolloop run --model demo, or start Ollama.")
 }
 
 /// Flag and `TOOLLOOP_BASE_URL` first, then what is said for this provider alone.
@@ -219,8 +227,8 @@ fn check_leak(base_url: &Sourced<String>, key: &Sourced<SecretString>) -> Result
         "settings",
         format!("this folder would send your key to {}", base_url.value),
     )
-    .origin(format!("The address came from {}, the key from {}.", base_url.origin, key.origin))
-    .cure("If you trust it, say so yourself: --base-url URL, or in your own config.toml."))
+    .advice(format!("The address came from {}, the key from {}.", base_url.origin, key.origin))
+    .advice("If you trust it, say so yourself: --base-url URL, or in your own config.toml."))
 }
 
 /// Whether an address is on this machine.
@@ -302,6 +310,10 @@ mod tests {
         assert_eq!(
             chosen(&settings(Some("qwen/qwen3"), Some("http://h:1/v1/")), &[]),
             "openai/qwen/qwen3 at http://h:1/v1 with no key"
+        );
+        assert_eq!(
+            chosen(&settings(Some("demo"), Some("http://h:1/v1")), &[]),
+            "openai/demo at http://h:1/v1 with no key"
         );
         assert_eq!(
             chosen(&settings(None, Some("http://h:1/v1")), &[]),

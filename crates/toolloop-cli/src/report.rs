@@ -15,10 +15,8 @@ pub(crate) struct Report {
     pub(crate) what: String,
     /// The provider's own sentence.
     pub(crate) quote: Option<String>,
-    /// Where the faulty setting came from, as a sentence.
-    pub(crate) origin: Option<String>,
-    /// What to do about it, in sentences.
-    pub(crate) cure: Vec<String>,
+    /// Where the faulty setting came from and what to do about it, a sentence each.
+    pub(crate) advice: Vec<String>,
     /// The HTTP status, if there was one.
     pub(crate) status: Option<u16>,
     /// Whether the same command may succeed later.
@@ -34,8 +32,7 @@ impl Report {
             kind,
             what: what.into(),
             quote: None,
-            origin: None,
-            cure: Vec::new(),
+            advice: Vec::new(),
             status: None,
             retryable: exit == Exit::Temporary,
             request_id: None,
@@ -53,13 +50,8 @@ impl Report {
         self
     }
 
-    pub(crate) fn origin(mut self, sentence: impl Into<String>) -> Self {
-        self.origin = Some(sentence.into());
-        self
-    }
-
-    pub(crate) fn cure(mut self, sentence: impl Into<String>) -> Self {
-        self.cure.push(sentence.into());
+    pub(crate) fn advice(mut self, sentence: impl Into<String>) -> Self {
+        self.advice.push(sentence.into());
         self
     }
 }
@@ -70,7 +62,7 @@ impl fmt::Display for Report {
         if let Some(quote) = &self.quote {
             write!(f, "\n  \"{quote}\"")?;
         }
-        for line in self.origin.iter().chain(&self.cure) {
+        for line in &self.advice {
             write!(f, "\n  {line}")?;
         }
         Ok(())
@@ -87,8 +79,8 @@ mod tests {
     fn it_reads_from_what_happened_to_what_to_do() {
         let report = Report::usage("the folder /x does not exist")
             .quote("a word")
-            .origin("It came from --dir.")
-            .cure("Give another one.");
+            .advice("It came from --dir.")
+            .advice("Give another one.");
         assert_eq!(
             report.to_string(),
             "the folder /x does not exist\n  \"a word\"\n  It came from --dir.\n  Give another one."

@@ -151,7 +151,7 @@ impl File<'_> {
             Owner::Person => Ok(()),
             Owner::Folder => Err(self
                 .wrong(key.span().start, format!("the file of a folder may not {deed}"))
-                .cure(format!(
+                .advice(format!(
                     "Move `{}` to ~/.config/toolloop/config.toml, or use {instead}.",
                     key.get_ref()
                 ))),
@@ -167,8 +167,8 @@ impl File<'_> {
         let report =
             self.wrong(key.span().start, format!("there is no setting `{}`", key.get_ref()));
         match nearest(key.get_ref(), known.iter().copied(), 1).first() {
-            Some(name) => report.cure(format!("Did you mean `{name}`?")),
-            None => report.cure(format!("Settings are: {}.", known.join(", "))),
+            Some(name) => report.advice(format!("Did you mean `{name}`?")),
+            None => report.advice(format!("Settings are: {}.", known.join(", "))),
         }
     }
 

@@ -1,6 +1,6 @@
-//! [`Task`]: what the model is asked, from the command line and standard input.
+//! [`read`]: what the model is asked, from the command line and standard input.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal, Read, Write};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn combine(argument: Option<&str>, input: Option<Vec<u8>>) -> Result<String, Rep
         [task, &input].into_iter().map(str::trim).filter(|part| !part.is_empty()).collect();
     match parts.as_slice() {
         [] => Err(Report::usage("the task is empty")
-            .cure("Say what to do: toolloop run \"what is in this folder?\"")),
+            .advice("Say what to do: toolloop run \"what is in this folder?\"")),
         parts => Ok(parts.join("\n\n")),
     }
 }
@@ -54,7 +54,8 @@ fn read_input(from_terminal: bool, quiet: bool) -> Result<Vec<u8>, Report> {
     let result = match receiver.recv_timeout(told) {
         Err(mpsc::RecvTimeoutError::Timeout) => {
             if !quiet {
-                eprintln!(
+                let _ = writeln!(
+                    io::stderr(),
                     "Reading the task from standard input until its end ({}).",
                     if from_terminal { "Ctrl-D" } else { "give < /dev/null to skip it" }
                 );
@@ -67,7 +68,7 @@ fn read_input(from_terminal: bool, quiet: bool) -> Result<Vec<u8>, Report> {
         result.map_err(|error| Report::usage(format!("cannot read standard input: {error}")))?;
     if input.len() as u64 > MAX_INPUT {
         return Err(Report::usage("standard input is larger than 16 MiB")
-            .cure("No model reads that much at once: put it in a file and let it look there."));
+            .advice("No model reads that much at once: put it in a file and let it look there."));
     }
     Ok(input)
 }

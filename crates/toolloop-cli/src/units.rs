@@ -53,7 +53,7 @@ pub(crate) fn elapsed(duration: Duration) -> String {
 /// How long something is still to take: `2 s`, `0.5 s`.
 pub(crate) fn pause(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
-    if seconds < 1.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") }
+    if seconds < 0.95 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") }
 }
 
 /// A count with separators: `2,468`.
@@ -102,6 +102,9 @@ mod tests {
     fn times_and_counts_are_short() {
         assert_eq!(elapsed(Duration::from_millis(2_960)), "2.9 s");
         assert_eq!(elapsed(Duration::from_secs(72)), "1 min 12 s");
+        assert_eq!(pause(Duration::from_millis(980)), "1 s");
+        assert_eq!(pause(Duration::from_millis(640)), "0.6 s");
+        assert_eq!(pause(Duration::from_secs(20)), "20 s");
         assert_eq!(elapsed(Duration::from_secs(7260)), "2 h 1 min");
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");

@@ -1,5 +1,6 @@
 //! `toolloop fake`: serves a fake model on this machine, to try and test programs against.
 
+use std::io::{self, Write};
 use std::time::Duration;
 
 use toolloop_fake::{FakeServer, Script};
@@ -23,9 +24,11 @@ pub(crate) async fn run(args: &FakeArgs) -> anyhow::Result<Exit> {
     let mut signals = Signals::listen()?;
     let server = FakeServer::bind(([127, 0, 0, 1], args.port), script).map_err(|error| {
         Report::new(Exit::Failed, "server", format!("cannot listen on port {}: {error}", args.port))
-            .cure("Without --port it takes a free one.")
+            .advice("Without --port it takes a free one.")
     })?;
-    println!("{}", server.base_url());
-    eprintln!("Try it: toolloop run --base-url {} --model demo \"…\"", server.base_url());
+    let url = server.base_url();
+    writeln!(io::stdout(), "{url}")?;
+    // The address is what a script reads; the hint is for people and may get lost.
+    let _ = writeln!(io::stderr(), "Try it: toolloop run --base-url {url} --model demo \"…\"");
     Ok(signals.next().await)
 }

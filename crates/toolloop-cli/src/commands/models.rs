@@ -109,10 +109,11 @@ fn page(
             (Ok(_), names) if names.is_empty() => page += "  has no models\n",
             (Ok(_), names) => names.iter().for_each(|name| page += &format!("  {name}\n")),
             (Err(report), _) => {
-                let mut lines = std::iter::once(&report.what).chain(&report.cure);
-                if let Some(line) = lines.next() {
-                    page += &format!("  {}\n", paint.dim(&clean(line)));
-                }
+                let what = match (&found.target, found.provider.key_variable) {
+                    (None, Some(variable)) => format!("no key: export {variable}=…"),
+                    _ => clean(&report.what).into_owned(),
+                };
+                page += &format!("  {}\n", paint.dim(&what));
             }
         }
     }

@@ -163,10 +163,14 @@ impl Plan {
             }
             _ => Vec::new(),
         };
+        let unanswered = self.asking.take_unanswered();
+        if let Some(call) = unanswered.as_ref().filter(|_| tally.signal.is_none()) {
+            face.approval_needed(call)?;
+        }
         let ending = ending::Ended {
             end,
             tally,
-            unanswered: self.asking.take_unanswered(),
+            unanswered,
             target,
             settings: &self.settings,
             models: unknown_model,
@@ -201,10 +205,10 @@ fn folder(dir: Option<&Path>) -> Result<PathBuf, Report> {
     match dir.canonicalize() {
         Ok(folder) if folder.is_dir() => Ok(folder),
         Ok(file) => Err(Report::usage(format!("{} is no folder", short_path(&file)))
-            .cure("Give the folder to work in: --dir DIR")),
+            .advice("Give the folder to work in: --dir DIR")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(Report::usage(format!("the folder {} does not exist", short_path(dir)))
-                .cure("Give the folder to work in: --dir DIR"))
+                .advice("Give the folder to work in: --dir DIR"))
         }
         Err(error) => Err(Report::usage(format!("cannot open {}: {error}", short_path(dir)))),
     }
@@ -253,11 +257,11 @@ fn check_tools<'a, T>(
             continue;
         }
         let report = Report::usage(format!("there is no tool {name}"))
-            .origin(format!("It was named by {}.", setting.origin));
+            .advice(format!("It was named by {}.", setting.origin));
         let near = nearest(name, known.iter().map(String::as_str), 1);
         return Err(match near.first() {
-            Some(near) => report.cure(format!("Did you mean {near}?")),
-            None => report.cure(format!("Tools are: {}.", known.join(", "))),
+            Some(near) => report.advice(format!("Did you mean {near}?")),
+            None => report.advice(format!("Tools are: {}.", known.join(", "))),
         });
     }
     Ok(())

@@ -14,9 +14,9 @@ use super::approval::Question;
 use super::keys::Key;
 use super::live::Live;
 use super::markdown::Markdown;
-use super::paint::Paint;
+use super::paint::{Paint, Style};
 use super::screen::{Screen, Size};
-use super::text::clean;
+use super::text::{Span, clean, wrap};
 use super::tool_line::{Mark, ToolLine, outcome, short_name, subject};
 use crate::exit::Exit;
 use crate::face::{Face, Header};
@@ -33,6 +33,7 @@ pub(crate) struct TerminalFace {
     answer: Answer,
     /// Whether tools, times and the summary are shown.
     notes: bool,
+    quiet: bool,
     live: Live,
     /// What the calls of this run work on, by their id.
     subjects: HashMap<String, String>,
@@ -77,6 +78,7 @@ impl TerminalFace {
             paint: Paint::new(terminal && rich),
             answer,
             notes: err_is_terminal && !quiet,
+            quiet,
             live: Live::default(),
             subjects: HashMap::new(),
             question: Vec::new(),
@@ -175,6 +177,20 @@ impl TerminalFace {
         }
     }
 
+    /// Says that a script answers. Also where nobody looks: an answer of the demo model in a log
+    /// must not pass for one of a real model.
+    fn announce_demo(&self) -> Vec<String> {
+        let text = format!(
+            "No key and no local model found: using the built-in demo model (scripted; the tools \
+             are real).\nFor a real one: export {}, or start Ollama.   toolloop help models",
+            key_variables()
+        );
+        if !self.notes && !self.quiet {
+            let _ = writeln!(io::stderr(), "{text}");
+        }
+        wrap(&[Span::new(text, Style::PLAIN)], self.columns(), self.paint)
+    }
+
     fn tool_line(&self, line: &ToolLine<'_>) -> String {
         line.render(self.columns(), self.paint)
     }
@@ -186,15 +202,7 @@ impl Face for TerminalFace {
         self.live.set_label(target.label());
         let mut lines = Vec::new();
         if header.fell_back_to_demo {
-            lines.push(
-                "No key and no local model found: using the built-in demo model (scripted; the \
-                 tools are real)."
-                    .to_owned(),
-            );
-            lines.push(format!(
-                "For a real one: export {}, or start Ollama.   toolloop help models",
-                key_variables()
-            ));
+            lines.extend(self.announce_demo());
             lines.push(String::new());
         }
         let mut parts = vec![target.name()];
@@ -324,12 +332,13 @@ impl Face for TerminalFace {
             print_answer(&ending.text)?;
         }
         if let Some(report) = &ending.report {
-            if self.notes {
+            if self.notes && self.last != Last::Nothing {
                 self.screen.write("\n")?;
             }
             eprint_report(report, self.paint);
         }
-        if self.notes && !(ending.reason == Reason::Error && ending.iterations == 0) {
+        let nothing_done = ending.reason == Reason::Error && ending.tools == 0;
+        if self.notes && !(nothing_done && ending.iterations <= 1) {
             let line = self.paint.dim(&ending.line());
             self.screen.write(&format!("\n{line}\n"))?;
         }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use toolloop_core::RetryNotice;
 use toolloop_providers::Timeouts;
 
-use super::paint::Paint;
-use super::text::{clean, truncate};
+use super::paint::{Paint, Style};
+use super::text::{Span, clean, truncate, wrap};
 use super::tool_line::{Mark, ToolLine, short_name, subject};
 use crate::units::pause;
 
@@ -142,7 +142,8 @@ impl Live {
                 lines.push(paint.dim(&truncate(&format!("  │ {line}"), columns)));
             }
         }
-        lines.extend(self.waiting(now).map(|text| paint.dim(&truncate(&text, columns))));
+        let waiting = self.waiting(now).map(|text| Span::new(text, Style::DIM));
+        lines.extend(wrap(waiting.as_slice(), columns, paint));
         lines
     }
 
@@ -279,11 +280,17 @@ mod tests {
         live.retry_comes(notice, at(500));
         assert_eq!(
             lines(&live, 500),
-            ["waiting: OpenAI limits the rate (429), next try in 2 s (2 of 5). \"Rate limit re…"]
+            [
+                "waiting: OpenAI limits the rate (429), next try in 2 s (2 of 5). \"Rate limit",
+                "reached\""
+            ]
         );
         assert_eq!(
             lines(&live, 1900),
-            ["waiting: OpenAI limits the rate (429), next try in 0.6 s (2 of 5). \"Rate limit …"]
+            [
+                "waiting: OpenAI limits the rate (429), next try in 0.6 s (2 of 5). \"Rate limit",
+                "reached\""
+            ]
         );
         assert_eq!(lines(&live, 4600), ["thinking 2 s"]);
     }

@@ -1,0 +1,25 @@
+//! The built command from outside: what a person, a pipe and a script get.
+
+mod suite {
+    /// Nobody at the approval, and somebody.
+    mod approval;
+    /// What goes wrong, and with which code.
+    mod errors;
+    /// Ctrl-C, a request to end, a reader that goes.
+    mod interrupt;
+    /// `--json`, line by line.
+    mod json;
+    /// A limit ends the run with an answer.
+    mod limits;
+    /// The main job, with the demo model and with a server.
+    mod main_job;
+    /// `toolloop models` and `toolloop fake`.
+    mod models;
+    /// Standard input, and output that is no terminal.
+    mod pipes;
+    /// Settings: which source wins, and what a folder may not do.
+    mod settings;
+    /// What a person sees.
+    mod terminal;
+}
+mod support;

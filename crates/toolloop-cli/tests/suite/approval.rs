@@ -1,0 +1,143 @@
+use serde_json::json;
+use toolloop_fake::{Call, FakeServer, Reply, Script};
+
+use crate::support::{Project, Terminal};
+
+fn touch(name: &str) -> Call {
+    Call::new("bash", json!({"command": format!("touch {name}")}))
+}
+
+#[test]
+fn nobody_to_ask_runs_nothing_and_says_which_flag_allows_it() {
+    let project = Project::new();
+    // The harmless call beside it is not run either: the run ends before its first tool.
+    let reply = Reply::calls([Call::new("list_dir", json!({"path": "."})), touch("made")]);
+    let server = FakeServer::start(Script::new([reply]));
+    let ran = project.run_at(&server, &["make a file"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(5), ""), "{ran:?}");
+    assert_eq!(
+        ran.stderr,
+        "approval needed: bash  touch made\n  \
+         Nobody could be asked here, so it was not run, and the run ended.\n  \
+         To allow it: --yes=bash (or --yes for every tool)\n"
+    );
+    assert!(!project.folder().join("made").exists());
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn yes_allows_what_it_lists() {
+    let project = Project::new();
+    let server = FakeServer::start(Script::new([
+        Reply::calls([touch("one")]),
+        Reply::text("Made."),
+        Reply::calls([touch("two")]),
+        Reply::text("Made."),
+        Reply::calls([touch("three")]),
+    ]));
+    assert_eq!(project.run_at(&server, &["x", "--yes=bash"]).code, Some(0));
+    assert_eq!(project.run_at(&server, &["x", "--yes"]).code, Some(0));
+    assert_eq!(project.run_at(&server, &["x", "--yes=read_file"]).code, Some(5));
+    let made = ["one", "two", "three"].map(|name| project.folder().join(name).exists());
+    assert_eq!(made, [true, true, false]);
+}
+
+/// The command in a terminal, asked about `first`.
+fn asked(project: &Project, server: &FakeServer, variables: &[(&str, &str)]) -> Terminal {
+    let url = server.base_url();
+    let arguments = ["run", "x", "--base-url", &url, "--model", "m"];
+    let terminal = Terminal::open(project, &arguments, variables);
+    terminal.wait_for("y once · a always");
+    terminal
+}
+
+/// What the model was told of the call in its second request.
+fn told(server: &FakeServer) -> String {
+    server.requests()[1].body["messages"].as_array().unwrap().last().unwrap()["content"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[test]
+fn a_person_says_no_and_the_model_reads_why() {
+    let project = Project::new();
+    let server = FakeServer::start(Script::new([
+        Reply::calls([touch("made")]),
+        Reply::text("As you wish."),
+    ]));
+    let mut terminal = asked(&project, &server, &[]);
+    terminal.type_keys("n");
+    terminal.wait_for("no, because");
+    terminal.type_keys("use another name\r");
+    assert_eq!(terminal.end(), 0);
+    assert!(told(&server).contains("The user declined this call: use another name"));
+    assert!(!project.folder().join("made").exists());
+    terminal.wait_for("As you wish.");
+}
+
+#[test]
+fn a_person_edits_the_command() {
+    let project = Project::new();
+    let server =
+        FakeServer::start(Script::new([Reply::calls([touch("made")]), Reply::text("Done.")]));
+    let mut terminal = asked(&project, &server, &[]);
+    terminal.type_keys("e");
+    terminal.wait_for("edit: touch made");
+    terminal.type_keys("\x17other\r");
+    assert_eq!(terminal.end(), 0, "{}", terminal.text());
+    assert!(project.folder().join("other").exists());
+    assert!(!project.folder().join("made").exists());
+}
+
+#[test]
+fn always_is_asked_once() {
+    let project = Project::new();
+    let server = FakeServer::start(Script::new([
+        Reply::calls([touch("one"), touch("two")]),
+        Reply::calls([touch("three")]),
+        Reply::text("Done."),
+    ]));
+    let mut terminal = asked(&project, &server, &[]);
+    assert!(terminal.text().contains("a always \"touch …\" in this run"), "{}", terminal.text());
+    terminal.type_keys("a");
+    assert_eq!(terminal.end(), 0);
+    let made = ["one", "two", "three"].map(|name| project.folder().join(name).exists());
+    assert_eq!(made, [true, true, true]);
+}
+
+#[test]
+fn keys_typed_before_the_question_do_not_answer_it() {
+    let project = Project::new();
+    let server = FakeServer::start(Script::new([
+        Reply::text("one two three")
+            .call(touch("made"))
+            .fault(toolloop_fake::Fault::DelayEvents(std::time::Duration::from_millis(50))),
+        Reply::text("Done."),
+    ]));
+    let url = server.base_url();
+    let arguments = ["run", "x", "--base-url", &url, "--model", "m"];
+    let mut terminal = Terminal::open(&project, &arguments, &[]);
+    terminal.wait_for("one");
+    terminal.type_keys("y");
+    terminal.wait_for("y once · a always");
+    terminal.type_keys("n");
+    terminal.wait_for("no, because");
+    terminal.type_keys("\r");
+    assert_eq!(terminal.end(), 0);
+    assert!(!project.folder().join("made").exists());
+}
+
+#[test]
+fn without_colours_one_can_still_answer() {
+    let project = Project::new();
+    let server =
+        FakeServer::start(Script::new([Reply::calls([touch("made")]), Reply::text("Fine.")]));
+    let mut terminal = asked(&project, &server, &[("NO_COLOR", "1")]);
+    terminal.type_keys("n");
+    terminal.wait_for("no, because");
+    terminal.type_keys("later\r");
+    assert_eq!(terminal.end(), 0);
+    assert!(told(&server).contains("The user declined this call: later"));
+    assert!(!terminal.raw().contains('\x1b'), "{:?}", terminal.raw());
+}

@@ -1,0 +1,92 @@
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolloop_fake::{Call, FakeServer, Fault, Reply, Script};
+
+use crate::support::{Project, Terminal};
+
+fn open(project: &Project, server: &FakeServer) -> Terminal {
+    let url = server.base_url();
+    let arguments = ["run", "what is here?", "--yes", "--base-url", &url, "--model", "m"];
+    Terminal::open(project, &arguments, &[])
+}
+
+#[test]
+fn the_first_line_comes_at_once() {
+    let project = Project::new();
+    // The best of several: the machine may be busy with other tests.
+    let fastest = (0..5)
+        .map(|_| {
+            let server = FakeServer::start(Script::new([Reply::text("ok")]));
+            let started = Instant::now();
+            let mut terminal = open(&project, &server);
+            terminal.wait_for("run ");
+            let elapsed = started.elapsed();
+            terminal.end();
+            elapsed
+        })
+        .min()
+        .unwrap();
+    assert!(fastest < Duration::from_millis(50), "{fastest:?}");
+}
+
+#[test]
+fn a_run_reads_from_its_header_to_its_summary() {
+    let project = Project::new();
+    let server = FakeServer::start(Script::new([
+        Reply::text("I'll look.")
+            .call(Call::new("list_dir", json!({"path": "."})))
+            .call(Call::new("bash", json!({"command": "exit 3"}))),
+        Reply::text("Two **files**:\n\n- `main.py`\n- `README.md`\n"),
+    ]));
+    let mut terminal = open(&project, &server);
+    assert_eq!(terminal.end(), 0);
+    terminal.wait_for("cost unknown");
+    let text = terminal.text();
+    let mut rest = text.as_str();
+    for part in [
+        "openai/m · 127.0.0.1:",
+        "I'll look.",
+        "list  .",
+        "2 files",
+        "bash  exit 3",
+        "exit 3",
+        "Two files:",
+        "• main.py",
+        "• README.md",
+        "done · 2 steps · 2 tools · ",
+    ] {
+        let at = rest.find(part).unwrap_or_else(|| panic!("no {part:?} in {text}"));
+        rest = &rest[at + part.len()..];
+    }
+    assert!(terminal.raw().contains("\x1b[1mfiles\x1b[0m"), "bold is painted");
+}
+
+#[test]
+fn a_running_tool_shows_its_output_and_a_silent_model_thinks() {
+    let project = Project::new();
+    // The tool ends when the test has seen its output.
+    let command = "echo halfway; while [ ! -e go ]; do sleep 0.02; done";
+    let server = FakeServer::start(Script::new([
+        Reply::calls([Call::new("bash", json!({"command": command}))]),
+        Reply::text("Done.").fault(Fault::DelayEvents(Duration::from_millis(1500))),
+    ]));
+    let mut terminal = open(&project, &server);
+    terminal.wait_for("│ halfway");
+    terminal.resize(50);
+    project.write("go", "");
+    terminal.wait_for("thinking 1 s");
+    assert_eq!(terminal.end(), 0);
+    terminal.wait_for("Done.");
+}
+
+#[test]
+fn a_retry_is_announced() {
+    let project = Project::new();
+    let limited = Reply::error(429, "Slow down").header("retry-after", "1");
+    let server = FakeServer::start(Script::new([limited, Reply::text("Hello")]));
+    let mut terminal = open(&project, &server);
+    terminal.wait_for("limits the rate (429), next try in 1 s (2 of 5). \"Slow");
+    assert_eq!(terminal.end(), 0);
+    terminal.wait_for("Hello");
+}

@@ -1,0 +1,145 @@
+//! A folder with two files, the command in it with an environment of its own, a pseudo-terminal.
+
+mod terminal;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use toolloop_fake::FakeServer;
+
+pub(crate) use terminal::Terminal;
+
+/// A folder to work in, with a home beside it.
+pub(crate) struct Project {
+    root: TempDir,
+}
+
+impl Project {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let project = Self { root };
+        std::fs::create_dir(project.folder()).unwrap();
+        std::fs::create_dir(project.home()).unwrap();
+        project.write("main.py", "import os\n\nprint(os.name)\n");
+        project.write("README.md", "# Lamps\n\nLight for everyone.\n");
+        project
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        // As the command sees it: temporary folders may be behind a link.
+        self.root.path().canonicalize().unwrap().join("proj")
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join("home")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder().join(name), text).unwrap();
+    }
+
+    /// Writes the person's own settings.
+    pub(crate) fn config(&self, text: &str) {
+        let folder = self.home().join(".config/toolloop");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.toml"), text).unwrap();
+    }
+
+    /// The command in this folder; nothing of the environment of the tests reaches it.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
+        command.args(arguments).current_dir(self.folder()).env_clear();
+        command.envs(self.environment()).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("PATH", std::env::var("PATH").unwrap()),
+            ("HOME", self.home().display().to_string()),
+            // Nothing listens there: an Ollama on this machine must not answer the tests.
+            ("OLLAMA_HOST", "http://127.0.0.1:1".to_owned()),
+        ]
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs against a server.
+    pub(crate) fn run_at(&self, server: &FakeServer, arguments: &[&str]) -> Ran {
+        let url = server.base_url();
+        let mut all = vec!["run", "--base-url", &url, "--model", "gpt-test"];
+        all.extend(arguments);
+        self.run(&all)
+    }
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    pub(crate) fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Every line of standard output, which must be JSON that fits the schema.
+    pub(crate) fn json(&self) -> Vec<Value> {
+        let schema = include_str!("../../schema/run-events.schema.json");
+        let schema = serde_json::from_str(schema).unwrap();
+        let schema = jsonschema::validator_for(&schema).unwrap();
+        let lines: Vec<Value> =
+            self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        for line in &lines {
+            assert!(schema.is_valid(line), "{line}");
+        }
+        lines
+    }
+}
+
+/// Waits for something that another process does.
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The process id a shell wrote into a file.
+pub(crate) fn pid_in(file: &Path) -> String {
+    wait_for("a process id", || {
+        let text = std::fs::read_to_string(file).ok()?;
+        text.ends_with('\n').then(|| text.trim().to_owned())
+    })
+}
+
+/// Whether a process is there and no zombie.
+pub(crate) fn is_alive(pid: &str) -> bool {
+    let output = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap();
+    let state = String::from_utf8(output.stdout).unwrap();
+    !state.trim().is_empty() && !state.trim().starts_with('Z')
+}
+
+/// Sends a signal.
+pub(crate) fn signal(name: &str, pid: u32) {
+    let status = Command::new("kill").args(["-s", name, &pid.to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_toolloop");

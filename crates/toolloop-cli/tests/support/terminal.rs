@@ -1,0 +1,94 @@
+//! [`Terminal`]: the command in a pseudo-terminal, and what it shows there.
+
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+
+use super::{BINARY, Project, wait_for};
+
+/// A running command and everything it has written.
+pub(crate) struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    master: Box<dyn MasterPty + Send>,
+    keyboard: Box<dyn Write + Send>,
+    written: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    pub(crate) fn open(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let size = PtySize { rows: 30, cols: 80, pixel_width: 0, pixel_height: 0 };
+        let pty = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(BINARY);
+        command.args(arguments);
+        command.cwd(project.folder());
+        command.env_clear();
+        command.env("TERM", "xterm-256color");
+        for (name, value) in project.environment() {
+            command.env(name, value);
+        }
+        for (name, value) in variables {
+            command.env(name, value);
+        }
+        let child = pty.slave.spawn_command(command).unwrap();
+        drop(pty.slave);
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let mut reader = pty.master.try_clone_reader().unwrap();
+        let sink = Arc::clone(&written);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            // A pseudo-terminal ends with an error when the other side is gone.
+            while let Ok(count @ 1..) = reader.read(&mut bytes) {
+                sink.lock().unwrap().extend_from_slice(&bytes[..count]);
+            }
+        });
+        let keyboard = pty.master.take_writer().unwrap();
+        Self { child, master: pty.master, keyboard, written }
+    }
+
+    pub(crate) fn type_keys(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+        self.keyboard.flush().unwrap();
+    }
+
+    /// All that was written so far, with its escape sequences.
+    pub(crate) fn raw(&self) -> String {
+        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
+    }
+
+    /// All that was written so far as text, repaints included.
+    pub(crate) fn text(&self) -> String {
+        let raw = self.raw();
+        let mut text = String::new();
+        let mut rest = raw.as_str();
+        while let Some(start) = rest.find("\x1b[") {
+            text.push_str(&rest[..start]);
+            rest = &rest[start + 2..];
+            let end =
+                rest.find(|c: char| c.is_ascii_alphabetic()).map_or(rest.len(), |end| end + 1);
+            rest = &rest[end..];
+        }
+        text + rest
+    }
+
+    /// Waits until this text is there.
+    pub(crate) fn wait_for(&self, text: &str) {
+        wait_for(text, || self.text().contains(text).then_some(()));
+    }
+
+    pub(crate) fn resize(&self, cols: u16) {
+        self.master.resize(PtySize { rows: 30, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+    }
+
+    /// Waits for the end; gives the exit code.
+    pub(crate) fn end(&mut self) -> u32 {
+        wait_for("the end", || self.child.try_wait().unwrap()).exit_code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Only a test that failed leaves it running.
+        let _ = self.child.kill();
+    }
+}
