@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -94,6 +95,18 @@ impl From<ToolContent> for ToolOutput {
     fn from(content: ToolContent) -> Self {
         Self { content }
     }
+}
+
+/// Reads a call's arguments into a type.
+///
+/// # Errors
+/// When they do not fit; the model reads what is wrong.
+pub fn read_arguments<T: DeserializeOwned>(tool_name: &str, input: Value) -> Result<T, ToolError> {
+    serde_json::from_value(input).map_err(|error| {
+        ToolError::new(format!(
+            "The arguments of {tool_name} are not right: {error}. Call it again."
+        ))
+    })
 }
 
 /// Why a tool failed. The model reads the message, so it should name the cure.

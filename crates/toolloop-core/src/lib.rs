@@ -42,7 +42,9 @@ pub use chat::{
 pub use depth::{LoopContext, LoopDepth};
 pub use error::{ErrorDetails, ErrorMessage, Failure, LlmError};
 pub use event::{LoopEvent, TerminationReason, ToolLoopResult};
-pub use handler::{CallContext, CallHost, EffectClass, ToolError, ToolHandler, ToolOutput};
+pub use handler::{
+    CallContext, CallHost, EffectClass, ToolError, ToolHandler, ToolOutput, read_arguments,
+};
 pub use params::{
     ChatParams, JsonSchema, RetryPredicate, ToolChoice, ToolDefinition, ToolRetryConfig,
 };

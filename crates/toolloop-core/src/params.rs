@@ -87,6 +87,20 @@ pub struct ToolDefinition {
     pub retry: Option<ToolRetryConfig>,
 }
 
+impl ToolDefinition {
+    /// A tool that takes the fields of a type as arguments; the docs of its fields become their
+    /// descriptions.
+    #[cfg(feature = "schemars")]
+    pub fn from_type<T: schemars::JsonSchema>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+    ) -> Self {
+        // Only a map whose keys are not strings cannot be JSON, and a schema holds none.
+        let parameters = JsonSchema::from_type::<T>().expect("a schema is JSON");
+        Self { name: name.into(), description: description.into(), parameters, retry: None }
+    }
+}
+
 /// A JSON Schema.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -163,7 +163,7 @@ fn handler(runtime: &Path, options: &Options, function: &Function) -> TokenStrea
         #[automatically_derived]
         impl #generic #runtime::ToolHandler<#context> for #name {
             fn definition(&self) -> #runtime::ToolDefinition {
-                #runtime::definition::<__Arguments>(#tool_name, #description)
+                #runtime::ToolDefinition::from_type::<__Arguments>(#tool_name, #description)
             }
 
             fn execute<'a>(
@@ -204,7 +204,7 @@ fn run(runtime: &Path, tool_name: &str, function: &Function) -> TokenStream {
     quote! {
         #[allow(unused_imports)]
         use #runtime::ReturnedAny as _;
-        let __arguments: __Arguments = #runtime::arguments(#tool_name, __input)?;
+        let __arguments: __Arguments = #runtime::read_arguments(#tool_name, __input)?;
         let __returned = #name(#(#inputs),*)#dot_await;
         #outcome
     }

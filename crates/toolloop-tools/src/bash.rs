@@ -12,10 +12,9 @@ use serde_json::Value;
 use tokio::process::Command;
 use toolloop_core::{
     BoxFuture, CallContext, EffectClass, ToolCall, ToolDefinition, ToolError, ToolHandler,
-    ToolOutput,
+    ToolOutput, read_arguments,
 };
 
-use crate::arguments;
 use crate::environment::scrubbed;
 use crate::process::{self, Ended};
 
@@ -69,7 +68,7 @@ impl BashTool {
     }
 
     async fn run(&self, input: Value, call: &CallContext) -> Result<String, ToolError> {
-        let arguments = arguments::parse::<Arguments>(NAME, input)?;
+        let arguments = read_arguments::<Arguments>(NAME, input)?;
         let limit = match arguments.timeout_seconds {
             Some(seconds) => Duration::from_secs(seconds).min(MAX_TIMEOUT.max(self.timeout)),
             None => self.timeout,
@@ -126,7 +125,7 @@ impl Default for BashTool {
 
 impl<Ctx> ToolHandler<Ctx> for BashTool {
     fn definition(&self) -> ToolDefinition {
-        arguments::definition::<Arguments>(
+        ToolDefinition::from_type::<Arguments>(
             NAME,
             &format!(
                 "Runs a command with bash in the project folder and gives its output and exit \

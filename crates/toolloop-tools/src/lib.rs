@@ -9,9 +9,8 @@
 //! | [`BashTool`] `bash` | runs a command | once |
 //!
 //! The file tools share a [`Root`], which they cannot leave. One file holds one tool; what tools
-//! share stands in `root` (paths), `output` (bounds), `arguments` (schemas) and `blocking`.
+//! share stands in `root` (paths), `output` (bounds) and `blocking`.
 
-mod arguments;
 mod bash;
 mod binary;
 mod blocking;

@@ -8,10 +8,11 @@ use cap_std::fs::{Dir, DirEntry};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolloop_core::{BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput};
+use toolloop_core::{
+    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
+};
 
 use crate::Root;
-use crate::arguments;
 use crate::blocking::{Cut, run_blocking};
 use crate::output::size;
 
@@ -35,7 +36,7 @@ impl ListDir {
 
 impl<Ctx> ToolHandler<Ctx> for ListDir {
     fn definition(&self) -> ToolDefinition {
-        arguments::definition::<Arguments>(
+        ToolDefinition::from_type::<Arguments>(
             NAME,
             "Lists a folder of the project: one entry a line, folders end with /, files are \
              followed by their size.",
@@ -49,7 +50,7 @@ impl<Ctx> ToolHandler<Ctx> for ListDir {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         let root = self.root.clone();
         Box::pin(async move {
-            let arguments = arguments::parse::<Arguments>(NAME, input)?;
+            let arguments = read_arguments::<Arguments>(NAME, input)?;
             run_blocking(move |cut| list(&root, &arguments, cut)).await.map(ToolOutput::from)
         })
     }

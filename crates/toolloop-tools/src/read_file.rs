@@ -5,10 +5,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolloop_core::{BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput};
+use toolloop_core::{
+    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
+};
 
 use crate::Root;
-use crate::arguments;
 use crate::binary::binary_kind;
 use crate::blocking::{Cut, run_blocking};
 use crate::output::{size, whole_characters};
@@ -40,7 +41,7 @@ impl ReadFile {
 
 impl<Ctx> ToolHandler<Ctx> for ReadFile {
     fn definition(&self) -> ToolDefinition {
-        arguments::definition::<Arguments>(
+        ToolDefinition::from_type::<Arguments>(
             NAME,
             "Reads a text file of the project, whole or from start_line to end_line. Long files \
              come in parts; the last line then says how to read on.",
@@ -54,7 +55,7 @@ impl<Ctx> ToolHandler<Ctx> for ReadFile {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         let Self { root, max_output } = self.clone();
         Box::pin(async move {
-            let arguments = arguments::parse::<Arguments>(NAME, input)?;
+            let arguments = read_arguments::<Arguments>(NAME, input)?;
             let read = move |cut: &Cut| read(&root, &arguments, max_output, cut);
             run_blocking(read).await.map(ToolOutput::from)
         })

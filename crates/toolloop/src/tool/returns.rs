@@ -8,13 +8,14 @@ use std::fmt::Display;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use toolloop_core::{JsonSchema, ToolContent};
+use toolloop_core::ToolContent;
 
 pub use schemars;
 pub use serde;
 pub use serde_json::Value;
 pub use toolloop_core::{
     BoxFuture, CallContext, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput,
+    read_arguments,
 };
 
 /// How a tool ends.
@@ -157,26 +158,4 @@ pub fn output(value: impl ToolReturn) -> Outcome {
 /// The error that a function's error makes.
 pub fn failure(error: impl ToolFailure) -> ToolError {
     error.into_error()
-}
-
-/// The definition of a tool whose arguments are the fields of `Args`.
-pub fn definition<Args: schemars::JsonSchema>(name: &str, description: &str) -> ToolDefinition {
-    // Only a map with keys that are not strings fails here, and a schema holds none.
-    let parameters = JsonSchema::from_type::<Args>().expect("a schema is JSON");
-    ToolDefinition {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        parameters,
-        retry: None,
-    }
-}
-
-/// The arguments of a call.
-///
-/// # Errors
-/// When they do not fit; the model reads why.
-pub fn arguments<Args: DeserializeOwned>(tool: &str, input: Value) -> Result<Args, ToolError> {
-    serde_json::from_value(input).map_err(|error| {
-        ToolError::new(format!("The arguments of {tool} are not right: {error}. Call it again."))
-    })
 }
