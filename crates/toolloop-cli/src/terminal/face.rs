@@ -95,6 +95,8 @@ impl TerminalFace {
         if !self.notes || lines.is_empty() {
             return Ok(());
         }
+        // What was said before stands before.
+        self.settle_text(false, now)?;
         let mut all = Vec::new();
         if self.last == Last::Text {
             all.push(String::new());
@@ -110,11 +112,11 @@ impl TerminalFace {
         self.screen.frame(lines, live)
     }
 
-    fn live_lines(&mut self, now: Duration) -> Vec<String> {
+    fn live_lines(&self, now: Duration) -> Vec<String> {
         let columns = self.columns();
         let mut live = Vec::new();
-        if let Answer::Rendered(markdown) = &mut self.answer {
-            let open = markdown.render(columns, self.paint).open;
+        if let Answer::Rendered(markdown) = &self.answer {
+            let open = markdown.open(columns, self.paint);
             if self.last == Last::Note && open.iter().any(|line| !line.is_empty()) {
                 live.push(String::new());
             }
@@ -156,7 +158,7 @@ impl TerminalFace {
             Answer::Rendered(markdown) => {
                 let mut lines = match whole {
                     true => markdown.finish(columns, self.paint),
-                    false => markdown.render(columns, self.paint).finished,
+                    false => markdown.settle(columns, self.paint),
                 };
                 if whole {
                     *markdown = Markdown::default();

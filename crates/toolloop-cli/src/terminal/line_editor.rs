@@ -1,7 +1,7 @@
 //! [`LineEditor`]: a line of text that is edited key by key.
 
 use super::keys::Key;
-use super::text::width;
+use super::text::{clean, width};
 
 /// Text and where the cursor stands in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,9 +63,12 @@ impl LineEditor {
 
     /// The line with a block for the cursor, its part around the cursor if it is too long.
     pub(crate) fn render(&self, columns: usize) -> String {
-        let shown = |c: &char| if *c == '\n' { '⏎' } else { *c };
-        let before: String = self.chars[..self.cursor].iter().map(shown).collect();
-        let after: String = self.chars[self.cursor..].iter().map(shown).collect();
+        let shown = |chars: &[char]| {
+            let text: String = chars.iter().collect();
+            clean(&text).replace('\n', "⏎").replace('\t', " ")
+        };
+        let before = shown(&self.chars[..self.cursor]);
+        let after = shown(&self.chars[self.cursor..]);
         let mut before = before.as_str();
         while width(before) + 1 > columns {
             let mut chars = before.chars();

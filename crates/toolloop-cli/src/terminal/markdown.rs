@@ -23,40 +23,38 @@ pub(crate) struct Markdown {
     begun: bool,
 }
 
-/// What to print for good, and what to show below it until more comes.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rendered {
-    pub(crate) finished: Vec<String>,
-    pub(crate) open: Vec<String>,
-}
-
 impl Markdown {
     /// Takes more of the text.
     pub(crate) fn push(&mut self, delta: &str) {
         self.source.push_str(&clean(delta));
     }
 
-    /// Renders what has come so far for a terminal of this width.
-    pub(crate) fn render(&mut self, columns: usize, paint: Paint) -> Rendered {
+    /// Takes out those lines that cannot change any more, rendered for this width.
+    pub(crate) fn settle(&mut self, columns: usize, paint: Paint) -> Vec<String> {
         let renderer = Renderer { columns, paint };
         // Only whole lines decide where a block ends: `#` may yet become `#5 is ...`.
         let whole = self.source.rfind('\n').map_or(0, |newline| newline + 1);
         let blocks = top_level_blocks(&self.source[..whole]);
-        let mut finished = Vec::new();
+        let mut settled = Vec::new();
         if let Some((last, done)) = blocks.split_last() {
             for range in done {
-                self.print_block(range.clone(), &renderer, &mut finished);
+                self.print_block(range.clone(), &renderer, &mut settled);
             }
-            let start = last.start;
-            self.print_settled_units(start..whole, &renderer, &mut finished);
-            self.source.drain(..start);
+            self.print_settled_units(last.start..whole, &renderer, &mut settled);
+            self.source.drain(..last.start);
         }
-        let mut open = Vec::new();
+        settled
+    }
+
+    /// What is still open, to be shown until more comes.
+    pub(crate) fn open(&self, columns: usize, paint: Paint) -> Vec<String> {
+        let renderer = Renderer { columns, paint };
         let mut shadow = Self { source: String::new(), ..*self };
+        let mut open = Vec::new();
         for range in top_level_blocks(&self.source) {
             shadow.print(&self.source[range], &renderer, &mut open);
         }
-        Rendered { finished, open }
+        open
     }
 
     /// Renders the rest; the text is complete.
@@ -162,7 +160,7 @@ mod tests {
         let chars: Vec<char> = source.chars().collect();
         for piece in chars.chunks(size) {
             markdown.push(&piece.iter().collect::<String>());
-            printed.extend(markdown.render(columns, OFF).finished);
+            printed.extend(markdown.settle(columns, OFF));
         }
         printed.extend(markdown.finish(columns, OFF));
         printed.join("\n")
@@ -217,30 +215,19 @@ End #5 is here #6 too";
     fn only_the_last_block_stays_open() {
         let mut markdown = Markdown::default();
         markdown.push("First.\n\nSecond, un");
-        assert_eq!(
-            markdown.render(40, OFF),
-            Rendered {
-                finished: vec![],
-                open: vec!["First.".into(), "".into(), "Second, un".into()]
-            }
-        );
+        assert_eq!(markdown.settle(40, OFF), Vec::<String>::new());
+        assert_eq!(markdown.open(40, OFF), ["First.", "", "Second, un"]);
         markdown.push("finished\n");
-        assert_eq!(
-            markdown.render(40, OFF),
-            Rendered {
-                finished: vec!["First.".into()],
-                open: vec!["".into(), "Second, unfinished".into()]
-            }
-        );
+        assert_eq!(markdown.settle(40, OFF), ["First."]);
+        assert_eq!(markdown.open(40, OFF), ["", "Second, unfinished"]);
     }
 
     #[test]
-    fn lines_of_open_code_are_printed_at_once() {
+    fn lines_of_open_code_are_settled_at_once() {
         let mut markdown = Markdown::default();
         markdown.push("```\na\nb\nc");
-        let rendered = markdown.render(40, OFF);
-        assert_eq!(rendered.finished, ["  a", "  b"]);
-        assert_eq!(rendered.open, ["  c"]);
+        assert_eq!(markdown.settle(40, OFF), ["  a", "  b"]);
+        assert_eq!(markdown.open(40, OFF), ["  c"]);
     }
 
     #[test]

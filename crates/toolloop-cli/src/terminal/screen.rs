@@ -88,6 +88,10 @@ impl<W: Write> Screen<W> {
 
     /// The last lines there is room for: a taller frame would scroll and could not be erased.
     fn fitting(&self, mut live: Vec<String>) -> Vec<String> {
+        // A tab is as wide as the terminal likes; rows could not be counted.
+        live.iter_mut().filter(|line| line.contains('\t')).for_each(|line| {
+            *line = line.replace('\t', "    ");
+        });
         let mut rows = 0;
         let first = live
             .iter()
@@ -161,8 +165,8 @@ mod tests {
     #[test]
     fn only_as_much_is_live_as_fits() {
         let mut screen = screen(true);
-        screen.frame(&[], lines(["1", "2", "3", "4", "5"])).unwrap();
-        assert_eq!(written(&mut screen), "3\n4\n5");
+        screen.frame(&[], lines(["1", "2", "3", "4", "\t5"])).unwrap();
+        assert_eq!(written(&mut screen), "3\n4\n    5");
     }
 
     #[test]

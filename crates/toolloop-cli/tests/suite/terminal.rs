@@ -69,7 +69,7 @@ fn a_running_tool_shows_its_output_and_a_silent_model_thinks() {
     let command = "echo halfway; while [ ! -e go ]; do sleep 0.02; done";
     let server = FakeServer::start(Script::new([
         Reply::calls([Call::new("bash", json!({"command": command}))]),
-        Reply::text("Done.").fault(Fault::DelayEvents(Duration::from_millis(1500))),
+        Reply::text("Done.").fault(Fault::DelayHead(Duration::from_millis(1500))),
     ]));
     let mut terminal = open(&project, &server);
     terminal.wait_for("│ halfway");
