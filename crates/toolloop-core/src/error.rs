@@ -29,7 +29,7 @@ pub enum LlmError {
         retryable: bool,
     },
     /// The key was refused or is missing.
-    #[error("the key was refused: {0}")]
+    #[error("authentication failed: {0}")]
     Auth(ErrorMessage),
     /// The request itself is wrong; the same again will fail.
     #[error("invalid request: {0}")]
