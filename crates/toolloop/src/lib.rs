@@ -34,3 +34,8 @@ pub use toolloop_core::{
 pub use toolloop_macros::tool;
 #[doc(no_inline)]
 pub use {schemars, serde};
+
+/// The README's program is compiled with the other examples.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -18,7 +18,7 @@ async fn every_kind_of_body_gives_a_sentence() {
     for (script, expected) in [
         (
             json("401 Unauthorized", r#"{"error":{"message":"Incorrect API key provided."}}"#),
-            "the key was refused: Incorrect API key provided.",
+            "authentication failed: Incorrect API key provided.",
         ),
         (
             json("400 Bad Request", r#"{"error":"bad temperature"}"#),
