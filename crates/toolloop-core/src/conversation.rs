@@ -50,6 +50,10 @@ impl Conversation {
         Arc::clone(&self.ids)
     }
 
+    pub(crate) fn has_call(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.params.messages.len()
     }

@@ -19,6 +19,7 @@ use crate::policy::detection::{LoopDetectionConfig, RepeatDetector};
 use crate::policy::masking::ObservationMaskingConfig;
 use crate::policy::stop::StopContext;
 use crate::step::{self, State};
+use crate::transcript::is_empty_text;
 use crate::usage::Usage;
 
 /// One run of the loop, from the first model call to its end.
@@ -185,6 +186,12 @@ pub enum ApiMisuse {
     /// The outcome is not of the kind the effect asked for.
     #[error("the outcome for {0} is not of the kind it asked for")]
     WrongOutcome(EffectKey),
+    /// The reply repeats the id of a call, or holds what a model cannot say.
+    #[error(
+        "the reply for {0} repeats a call's id, or holds a result, or was cut and holds a call: \
+         assemble it with Run::assembler"
+    )]
+    MalformedReply(EffectKey),
     /// The input is only valid while the run is yielded.
     #[error("the run is not waiting for its caller: take outputs until Yielded first")]
     NotYielded,
@@ -447,8 +454,9 @@ impl Shared {
     }
 
     /// Adds the text of a reply that broke off; it becomes the last reply.
-    pub(crate) fn keep_partial(&mut self, partial: ChatResponse) {
+    pub(crate) fn keep_partial(&mut self, mut partial: ChatResponse) {
         self.total_usage += partial.usage;
+        partial.content.retain(|block| !is_empty_text(block));
         let says_something = partial
             .content
             .iter()

@@ -144,7 +144,7 @@ fn split(messages: Vec<ChatMessage>, repairs: &mut Vec<String>) -> Vec<ChatMessa
     parts
 }
 
-fn is_empty_text(block: &ContentBlock) -> bool {
+pub(crate) fn is_empty_text(block: &ContentBlock) -> bool {
     matches!(block, ContentBlock::Text(text) if text.is_empty())
 }
 

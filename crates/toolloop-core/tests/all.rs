@@ -7,6 +7,8 @@ mod suite {
     mod history;
     /// Cancel, stop and timeout in every state.
     mod interruptions;
+    /// Drivers that break the rule.
+    mod misuse;
     mod plan;
     /// Conversations that no provider would take.
     mod repair;

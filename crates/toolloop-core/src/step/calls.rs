@@ -15,6 +15,7 @@ use crate::policy::detection::{LoopAction, Repetition};
 use crate::policy::stop::StopDecision;
 use crate::run::Shared;
 use crate::tool_content::ToolContent;
+use crate::transcript::is_empty_text;
 
 /// A reply and what becomes of its calls.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,7 +79,8 @@ impl CallStatus {
 
 impl Turn {
     pub(crate) fn new(shared: &Shared, reply: Reply) -> Self {
-        let Reply { response, cut_calls, invalid_calls } = reply;
+        let Reply { mut response, cut_calls, invalid_calls } = reply;
+        response.content.retain(|block| !is_empty_text(block));
         let names = shared.tool_names();
         let mut calls = Vec::new();
         for (block, content) in response.content.iter().enumerate() {

@@ -156,7 +156,14 @@ impl State {
             Outcome::Tool(_) => key.kind == EffectKind::Tool,
             Outcome::Pipeline(_) => key.kind == EffectKind::Pipeline,
         };
-        if fits { Ok(()) } else { Err(ApiMisuse::WrongOutcome(key)) }
+        if !fits {
+            return Err(ApiMisuse::WrongOutcome(key));
+        }
+        if reply::is_assembled(outcome, &shared.conversation) {
+            Ok(())
+        } else {
+            Err(ApiMisuse::MalformedReply(key))
+        }
     }
 
     /// The turn whose calls are open, if there is one.

@@ -1,12 +1,15 @@
 //! Step 2: the reply arrives: count its tokens, ask again when it is empty.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::State;
 use super::calls::{AwaitingStop, Turn};
 use super::ending;
 use crate::chat::{ChatResponse, ChatRole, ContentBlock, StopReason};
-use crate::effect::{Action, EffectKey, EffectKind, Reply};
+use crate::conversation::Conversation;
+use crate::effect::{Action, EffectKey, EffectKind, Outcome, Reply};
 use crate::error::Failure;
 use crate::event::{LoopEvent, TerminationReason};
 use crate::run::Shared;
@@ -74,6 +77,26 @@ impl AwaitingReply {
         shared.keep_partial(partial);
         State::Finished(Err(failure))
     }
+}
+
+/// Whether a reply can have come from an assembler of this run; anything else could break the
+/// conversation.
+pub(crate) fn is_assembled(outcome: &Outcome, conversation: &Conversation) -> bool {
+    let (content, may_call) = match outcome {
+        Outcome::Reply(reply) => (&reply.response.content, true),
+        Outcome::ReplyFailed { partial, .. } | Outcome::Cut { partial: Some(partial), .. } => {
+            (&partial.content, false)
+        }
+        _ => return true,
+    };
+    let mut seen = BTreeSet::new();
+    content.iter().all(|block| match block {
+        ContentBlock::ToolCall(call) => {
+            may_call && !conversation.has_call(&call.id) && seen.insert(&call.id)
+        }
+        ContentBlock::ToolResult(_) => false,
+        _ => true,
+    })
 }
 
 /// No text and no call; thought alone is no answer. A refusal is one.

@@ -5,12 +5,14 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use toolloop_core::effect::{ApprovalOutcome, PipelineOutcome, StageReport, ToolOutcome};
+use toolloop_core::effect::{
+    ApprovalOutcome, Outcome, PipelineOutcome, Reply, StageReport, ToolOutcome,
+};
 use toolloop_core::run::{Input, RunConfig};
 use toolloop_core::{
-    ChatMessage, ChatRole, ContentBlock, Failure, ImageSource, LoopAction, LoopDetectionConfig,
-    ObservationMaskingConfig, ProviderData, StopDecision, StopReason, StreamEvent, ToolCall,
-    ToolContent, ToolImage, ToolResult, Usage,
+    ChatMessage, ChatResponse, ChatRole, ContentBlock, Failure, ImageSource, LoopAction,
+    LoopDetectionConfig, ObservationMaskingConfig, ProviderData, StopDecision, StopReason,
+    StreamEvent, ToolCall, ToolContent, ToolImage, ToolResult, Usage,
 };
 
 use super::world::{Said, Script, When, World, call_events, failure, ms, output, usage};
@@ -217,6 +219,34 @@ pub(crate) fn tokens() -> impl Strategy<Value = Usage> {
 }
 
 // ---- what tools and callbacks say -----------------------------------------------------------
+
+/// Any answer to any effect, also such as no driver would give.
+pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
+    let response = || {
+        (vec(block(), 0..4), stop_reason(), tokens()).prop_map(|(content, stop_reason, usage)| {
+            ChatResponse { content, stop_reason, usage, ..ChatResponse::default() }
+        })
+    };
+    let calls = || proptest::collection::btree_set(0..4usize, 0..3);
+    let reply = (response(), calls(), calls()).prop_map(|(response, cut_calls, invalid)| {
+        let invalid_calls = invalid.into_iter().map(|at| (at, "wrong".to_owned())).collect();
+        Outcome::Reply(Reply { response, cut_calls, invalid_calls })
+    });
+    let failed = response()
+        .prop_map(|partial| Outcome::ReplyFailed { failure: Failure::EmptyReply, partial });
+    let cut = (option::of(response()), option::of(tokens()))
+        .prop_map(|(partial, usage)| Outcome::Cut { partial, usage });
+    prop_oneof![
+        3 => reply,
+        1 => failed,
+        1 => Just(Outcome::ForceMask([1].into())),
+        1 => stop_decision().prop_map(Outcome::Stop),
+        1 => approval().prop_map(Outcome::Approval),
+        1 => tool_outcome().prop_map(Outcome::Tool),
+        1 => pipeline().prop_map(Outcome::Pipeline),
+        2 => cut,
+    ]
+}
 
 fn tool_outcome() -> impl Strategy<Value = ToolOutcome> {
     let content = prop_oneof![
