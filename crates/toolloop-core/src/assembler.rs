@@ -281,12 +281,12 @@ impl ReplyAssembler {
 }
 
 /// The arguments of a call from their text: `{}` for nothing, a `Value::String` of the text where
-/// it is not readable as JSON or nested too deep.
+/// it is not readable as JSON, nested too deep, or itself a string.
 pub fn parse_arguments(raw: &str) -> Value {
     match raw.trim() {
         "" | "null" => json!({}),
-        text => match serde_json::from_str(text) {
-            Ok(arguments) if depth(&arguments) <= MAX_DEPTH => arguments,
+        text => match serde_json::from_str::<Value>(text) {
+            Ok(arguments) if !arguments.is_string() && depth(&arguments) <= MAX_DEPTH => arguments,
             _ => Value::String(raw.to_owned()),
         },
     }

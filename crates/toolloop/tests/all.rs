@@ -26,4 +26,10 @@ mod suite {
 
     /// What later requests show of old results.
     mod masking;
+
+    /// Panics in callbacks and in tools.
+    mod panics;
+
+    /// Replies as models and servers really send them.
+    mod replies;
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use jsonschema::Validator;
+use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 use toolloop_core::{
     CallContext, EffectClass, ToolCall, ToolDefinition, ToolError, ToolHandler, ToolOutput,
@@ -128,12 +128,7 @@ impl<Ctx: Send + Sync> ToolRegistry<Ctx> {
             Ok(validator) => validator,
             Err(error) => return Some(error.clone()),
         };
-        let mut faults = validator.iter_errors(&call.arguments).map(|error| {
-            match error.instance_path().as_str() {
-                "" => error.to_string(),
-                path => format!("{path}: {error}"),
-            }
-        });
+        let mut faults = validator.iter_errors(&call.arguments).map(|error| in_short(&error));
         let first = faults.next()?;
         let all = std::iter::once(first).chain(faults).take(5).collect::<Vec<_>>().join("; ");
         Some(format!("The arguments do not fit the schema of '{}': {all}.", call.name))
@@ -221,6 +216,24 @@ impl<Ctx> Tool<Ctx> {
         })
     }
 }
+
+/// A fault with its place. It quotes the value only where that is short: the model has it already.
+fn in_short(error: &ValidationError<'_>) -> String {
+    let mut fault = match error.to_string() {
+        quoting if quoting.len() <= LONGEST_FAULT => quoting,
+        _ => error.masked_with("the value").to_string(),
+    };
+    if !error.instance_path().as_str().is_empty() {
+        fault = format!("{}: {fault}", error.instance_path());
+    }
+    match fault.char_indices().nth(LONGEST_FAULT) {
+        Some((cut, _)) => format!("{}…", &fault[..cut]),
+        None => fault,
+    }
+}
+
+/// A fault in more bytes than this is told without the value, and cut if that is not enough.
+const LONGEST_FAULT: usize = 300;
 
 /// The pause after the failed try number `attempt`, from 0.
 fn backoff(retry: &ToolRetryConfig, attempt: u32) -> Duration {
