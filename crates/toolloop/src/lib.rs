@@ -1,9 +1,57 @@
 //! The tool loop of LLM agents: ask a model, run the tools it calls, give the results back, ask
 //! again.
 //!
-//! [`tool_loop`] runs a loop to its end, [`tool_loop_stream`] shows its events as they happen,
-//! and [`ToolLoopHandle`](tool::ToolLoopHandle) lets its caller take it forward turn by turn.
-//! Behind all of them is one machine without I/O, `toolloop_core::Run`, and one driver.
+//! The shortest way in is [`Agent`]; what it collects are the arguments of [`tool_loop`]:
+//!
+//! ```
+//! use toolloop::mock::MockProvider;
+//! use toolloop::{Agent, tool};
+//!
+//! /// Adds two numbers.
+//! #[tool]
+//! fn add(/** First */ a: i64, /** Second */ b: i64) -> i64 {
+//!     a + b
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+//! let model = MockProvider::default(); // or Agent::new("openai/gpt-5")
+//! model.queue_text("4, of course.");
+//!
+//! let agent = Agent::from_provider(std::sync::Arc::new(model)).tool(add);
+//! let result = agent.run("What is 2 + 2?").await?;
+//! assert_eq!(result.response.text(), Some("4, of course."));
+//! # Ok::<(), toolloop::LlmError>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # Four doors, one loop
+//!
+//! | door | for |
+//! |---|---|
+//! | [`tool_loop`] | who waits for the end |
+//! | [`tool_loop_stream`] | who shows what happens: a stream of [`LoopEvent`]s |
+//! | [`ToolLoopHandle`](tool::ToolLoopHandle) | who takes the loop forward turn by turn, edits and injects |
+//! | [`Agent`] | who wants a line less |
+//!
+//! Behind all of them is one machine without I/O, `toolloop_core::Run`, and one driver that
+//! carries out what it asks for. [`ToolLoopConfig`] has the limits, callbacks and policies.
+//!
+//! # What holds
+//!
+//! - The conversation is valid at every moment: whatever ended a run, each call has a result that
+//!   says whether it ran, and the next request is one a provider accepts.
+//! - A tool that failed, was denied or is unknown is a result that the model reads; a limit is a
+//!   [`TerminationReason`]. Neither is an error. An [`LlmError`] is trouble with the model.
+//! - Tokens are reported, estimated or unknown ([`UsageSource`]), never a silent zero; those of
+//!   loops inside tools count for the outer loop.
+//! - Futures are polled on the caller's task: no task is spawned, and dropping a loop closes its
+//!   connection and cuts off its tools.
+//!
+//! # What it does not do
+//!
+//! It does not choose prompts, and holds no memory besides the conversation you give it. It needs
+//! a tokio runtime with timers. A tool that blocks its thread blocks the loop: such work belongs
+//! in `spawn_blocking`.
 
 mod agent;
 mod driver;
