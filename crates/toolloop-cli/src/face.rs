@@ -32,8 +32,13 @@ pub(crate) trait Face {
         Ok(())
     }
 
-    /// A question is open, or (with the key) goes on, or (`None`) has been answered.
-    fn question(&mut self, _: Option<(&Question, Option<Key>)>, _now: Duration) -> io::Result<()> {
+    /// A person is asked; with the key that was pressed, if the question goes on.
+    fn ask(&mut self, _: &Question, _key: Option<Key>, _now: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The question has its answer, or needs none any more.
+    fn answered(&mut self, _now: Duration) -> io::Result<()> {
         Ok(())
     }
 

@@ -22,15 +22,15 @@ use crate::terminal::keys::{Key, Keyboard};
 
 /// What follows a run.
 pub(crate) struct Follower<'a> {
-    pub(crate) face: &'a mut dyn Face,
-    pub(crate) signals: &'a mut Signals,
-    pub(crate) asking: Asking,
-    pub(crate) asks: mpsc::UnboundedReceiver<Ask>,
-    pub(crate) cancel: CancellationToken,
-    pub(crate) started: Instant,
-    pub(crate) tally: Tally,
-    pub(crate) waiting: VecDeque<Ask>,
-    pub(crate) open: Option<Open>,
+    face: &'a mut dyn Face,
+    signals: Signals,
+    asking: Asking,
+    asks: mpsc::UnboundedReceiver<Ask>,
+    cancel: CancellationToken,
+    started: Instant,
+    tally: Tally,
+    waiting: VecDeque<Ask>,
+    open: Option<Open>,
 }
 
 /// How it ended, as far as the loop itself can tell.
@@ -56,15 +56,45 @@ pub(crate) struct Tally {
 }
 
 /// A question on the screen.
-pub(crate) struct Open {
+struct Open {
     ask: Ask,
     question: Question,
     keyboard: Keyboard,
 }
 
-impl Follower<'_> {
-    /// Follows the run. An error means that the face cannot show anything any more.
-    pub(crate) async fn follow(&mut self, mut stream: LoopStream) -> io::Result<End> {
+impl<'a> Follower<'a> {
+    /// Signals and `cancel` are of the run that `asks` comes from and that began at `started`.
+    pub(crate) fn new(
+        face: &'a mut dyn Face,
+        signals: Signals,
+        asking: Asking,
+        asks: mpsc::UnboundedReceiver<Ask>,
+        cancel: CancellationToken,
+        started: Instant,
+    ) -> Self {
+        let tally = Tally::default();
+        Self {
+            face,
+            signals,
+            asking,
+            asks,
+            cancel,
+            started,
+            tally,
+            waiting: VecDeque::new(),
+            open: None,
+        }
+    }
+
+    /// Follows the run to its end. An error means that the face can show nothing any more.
+    ///
+    /// The stream is dropped before this returns: what the run had started has ended then.
+    pub(crate) async fn follow(mut self, mut stream: LoopStream) -> io::Result<(End, Tally)> {
+        let end = self.watch(&mut stream).await?;
+        Ok((end, self.tally))
+    }
+
+    async fn watch(&mut self, stream: &mut LoopStream) -> io::Result<End> {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut patience = pin!(sleep_until(self.started));
@@ -115,7 +145,7 @@ impl Follower<'_> {
             }
             let question = Question::new(ask.call.clone());
             let keyboard = Keyboard::open()?;
-            self.face.question(Some((&question, None)), now)?;
+            self.face.ask(&question, None, now)?;
             self.open = Some(Open { ask, question, keyboard });
         }
         Ok(())
@@ -126,10 +156,10 @@ impl Follower<'_> {
         // A terminal that is gone is no answer; its signal comes.
         let Some(key) = key else { return self.close_question(now) };
         let Some(said) = open.question.handle(key) else {
-            return self.face.question(Some((&open.question, Some(key))), now);
+            return self.face.ask(&open.question, Some(key), now);
         };
         let Some(Open { ask, .. }) = self.open.take() else { return Ok(()) };
-        self.face.question(None, now)?;
+        self.face.answered(now)?;
         let approval = match said {
             Answer::Once => ToolApproval::Approve,
             Answer::Always(scope) => {
@@ -146,7 +176,7 @@ impl Follower<'_> {
     fn close_question(&mut self, now: Duration) -> io::Result<()> {
         self.waiting.clear();
         match self.open.take() {
-            Some(_) => self.face.question(None, now),
+            Some(_) => self.face.answered(now),
             None => Ok(()),
         }
     }

@@ -32,8 +32,6 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use args::{Cli, Command};
 use exit::Exit;
 use report::Report;
-use terminal::face::{eprint_report, has_colours};
-use terminal::paint::Paint;
 
 fn main() -> ExitCode {
     let matches = match Cli::command().try_get_matches() {
@@ -48,8 +46,7 @@ fn main() -> ExitCode {
         let report = error
             .downcast::<Report>()
             .unwrap_or_else(|error| Report::new(Exit::Failed, "other", format!("{error:#}")));
-        let stderr_has_colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
-        eprint_report(&report, Paint::new(stderr_has_colours && has_colours()));
+        report.eprint();
         report.exit
     });
     exit.into()

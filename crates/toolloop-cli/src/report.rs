@@ -1,8 +1,11 @@
 //! [`Report`]: an error as people and programs read it: what happened, and what to do.
 
 use std::fmt;
+use std::io::{self, IsTerminal, Write};
 
 use crate::exit::Exit;
+use crate::terminal::paint::{Paint, has_colours};
+use crate::terminal::text::clean;
 
 /// What went wrong, in whose words, and the cure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +56,20 @@ impl Report {
     pub(crate) fn advice(mut self, sentence: impl Into<String>) -> Self {
         self.advice.push(sentence.into());
         self
+    }
+
+    /// Prints it where errors go.
+    pub(crate) fn eprint(&self) {
+        let stderr = io::stderr();
+        let paint = Paint::new(stderr.is_terminal() && has_colours());
+        let label = match self.exit {
+            Exit::Limit => paint.yellow("limit:"),
+            Exit::Approval => paint.yellow("approval needed:"),
+            _ => paint.red("error:"),
+        };
+        let text = format!("{label} {}\n", clean(&self.to_string()));
+        // Standard error that is closed leaves nobody to tell.
+        let _ = stderr.lock().write_all(text.as_bytes());
     }
 }
 

@@ -13,8 +13,7 @@ use crate::model::{Choice, Target, choose, target};
 use crate::providers::{PROVIDERS, ProviderEntry};
 use crate::report::Report;
 use crate::settings::{Environment, Settings};
-use crate::terminal::face::has_colours;
-use crate::terminal::paint::Paint;
+use crate::terminal::paint::{Paint, has_colours};
 use crate::terminal::text::clean;
 
 /// Runs the command. In a terminal it is a page for people, elsewhere one model a line.

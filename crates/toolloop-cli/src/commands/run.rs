@@ -3,7 +3,6 @@
 //! Settings and model are found, the face shows the header, the loop runs while a [`Follower`]
 //! shows what happens, and the way it ended becomes an exit code.
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,20 +15,20 @@ use toolloop::tool::{
     CancellationToken, EffectClass, LoopAction, LoopDetectionConfig, ToolLoopConfig, ToolRegistry,
     tool_loop_stream,
 };
-use toolloop_core::{ChatMessage, ChatParams, ToolHandler};
+use toolloop_core::{ChatMessage, ChatParams};
 use toolloop_tools::builtin;
 
 use crate::approval::Policy;
-use crate::args::RunArgs;
+use crate::args::{RunArgs, Yes};
 use crate::asking::Asking;
 use crate::connect::{Chosen, choose_and_serve, connect};
 use crate::ending;
 use crate::exit::Exit;
 use crate::face::{Face, Header};
-use crate::follow::{End, Follower, Tally};
+use crate::follow::{End, Follower};
 use crate::json::JsonFace;
 use crate::nearest::nearest;
-use crate::origin::{Sourced, short_path};
+use crate::origin::{Origin, Sourced, short_path};
 use crate::report::Report;
 use crate::run_id::RunId;
 use crate::settings::{Environment, Settings};
@@ -46,10 +45,10 @@ pub(crate) async fn run(args: &RunArgs, matches: &ArgMatches) -> anyhow::Result<
         Some(output) => Box::new(JsonFace::new(io::stdout(), output, id)),
         None => Box::new(TerminalFace::of_process(args.quiet)),
     };
-    let mut signals = Signals::listen()?;
     let environment = Environment::of_process();
     let ended = match prepare(args, matches, &environment).await {
-        Ok(plan) => plan.run(id, face.as_mut(), &mut signals, &environment).await,
+        // Until here a signal just ends the process: nothing runs that would outlive it.
+        Ok(plan) => plan.run(id, face.as_mut(), Signals::listen()?, &environment).await,
         Err(report) => {
             let folder = args.dir.clone().or_else(|| std::env::current_dir().ok());
             let folder = folder.unwrap_or_default();
@@ -62,11 +61,17 @@ pub(crate) async fn run(args: &RunArgs, matches: &ArgMatches) -> anyhow::Result<
     };
     match ended {
         // Who read the output has gone: nobody is left to tell, and nothing is wrong.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::BrokenPipe),
+        Err(error) if is_gone(&error) => Ok(Exit::BrokenPipe),
         ended => Ok(ended.map_err(|error| {
             Report::new(Exit::Failed, "output", format!("the output cannot be written: {error}"))
         })?),
     }
+}
+
+/// A closed pipe, or a terminal that was closed.
+fn is_gone(error: &io::Error) -> bool {
+    let hung_up = error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
+    hung_up || error.kind() == io::ErrorKind::BrokenPipe
 }
 
 /// Everything a run needs.
@@ -89,8 +94,16 @@ async fn prepare(
     let settings = Settings::of_run(args, matches, environment)?;
     let folder = folder(args.dir.as_deref())?;
     let task = task::read(args.task.as_deref(), args.quiet || args.json.is_some())?;
-    let registry = registry(&folder, settings.tools.as_ref())?;
-    let policy = policy(&registry, &settings)?;
+    let tools = all_tools(&folder)?;
+    let policy = policy(&tools, &settings)?;
+    let registry = match &settings.tools {
+        Some(wanted) => {
+            let names = wanted.value.iter().map(String::as_str);
+            check_tools(names.clone(), &tools, &wanted.origin)?;
+            tools.only(names)
+        }
+        None => tools,
+    };
     let chosen = choose_and_serve(&settings, environment).await?;
     let person = args.json.is_none() && keys::is_there();
     Ok(Plan { chosen, settings, folder, task, registry, asking: Asking::new(policy), person })
@@ -101,7 +114,7 @@ impl Plan {
         self,
         id: RunId,
         face: &mut dyn Face,
-        signals: &mut Signals,
+        signals: Signals,
         environment: &Environment<'_>,
     ) -> io::Result<Exit> {
         let target = &self.chosen.target;
@@ -143,20 +156,8 @@ impl Plan {
         let registry = Arc::new(self.registry.clone());
         let stream =
             tool_loop_stream(Arc::clone(&provider) as _, registry, params, config, Arc::new(()));
-        let mut follower = Follower {
-            face,
-            signals,
-            asking: self.asking.clone(),
-            asks,
-            cancel,
-            started,
-            tally: Tally::default(),
-            waiting: VecDeque::new(),
-            open: None,
-        };
-        // The stream is dropped before anything is told: what it runs has ended then.
-        let end = follower.follow(stream).await?;
-        let Follower { face, tally, .. } = follower;
+        let follower = Follower::new(face, signals, self.asking.clone(), asks, cancel, started);
+        let (end, tally) = follower.follow(stream).await?;
         let unknown_model = match &end {
             End::Error(error) if crate::errors::is_unknown_model(error) => {
                 provider.list_models().await.unwrap_or_default()
@@ -214,50 +215,44 @@ fn folder(dir: Option<&Path>) -> Result<PathBuf, Report> {
     }
 }
 
-fn registry(folder: &Path, wanted: Option<&Sourced<Vec<String>>>) -> Result<ToolRegistry, Report> {
+fn all_tools(folder: &Path) -> Result<ToolRegistry, Report> {
     let tools = builtin::<()>(folder)
         .map_err(|error| Report::usage(format!("cannot open {}: {error}", short_path(folder))))?;
     let mut registry = ToolRegistry::new();
     for tool in tools {
         registry.register_shared(tool);
     }
-    let Some(wanted) = wanted else { return Ok(registry) };
-    let names = wanted.value.iter().map(String::as_str);
-    check_tools(names.clone(), &registry, wanted)?;
-    Ok(registry.only(names))
+    Ok(registry)
 }
 
-fn policy(registry: &ToolRegistry, settings: &Settings) -> Result<Policy, Report> {
-    let yes = match &settings.yes {
-        Some(yes) => {
-            if let crate::args::Yes::Tools(tools) = &yes.value {
-                check_tools(tools.iter().map(String::as_str), registry, yes)?;
-            }
-            Some(yes.value.clone())
-        }
-        None => None,
+fn policy(tools: &ToolRegistry, settings: &Settings) -> Result<Policy, Report> {
+    if let Some(Sourced { value: Yes::Tools(names), origin }) = &settings.yes {
+        check_tools(names.iter().map(String::as_str), tools, origin)?;
+    }
+    let is_read_only = |name: &String| {
+        tools.get(name).is_some_and(|tool| tool.effect_class() == EffectClass::ReadOnly)
     };
-    let read_only = |name: &String| {
-        let tool: Option<&Arc<dyn ToolHandler<()>>> = registry.get(name);
-        tool.is_some_and(|tool| tool.effect_class() == EffectClass::ReadOnly)
-    };
-    let names = registry.definitions().into_iter().map(|tool| tool.name);
-    Ok(Policy { read_only: names.filter(read_only).collect(), yes, always: Vec::new() })
+    let names = tools.definitions().into_iter().map(|tool| tool.name);
+    Ok(Policy {
+        read_only: names.filter(is_read_only).collect(),
+        yes: settings.yes.as_ref().map(|yes| yes.value.clone()),
+        always: Vec::new(),
+    })
 }
 
 /// A tool that is named must be there.
-fn check_tools<'a, T>(
+fn check_tools<'a>(
     names: impl Iterator<Item = &'a str>,
-    registry: &ToolRegistry,
-    setting: &Sourced<T>,
+    tools: &ToolRegistry,
+    origin: &Origin,
 ) -> Result<(), Report> {
-    let known: Vec<String> = registry.definitions().into_iter().map(|tool| tool.name).collect();
+    let known: Vec<String> = tools.definitions().into_iter().map(|tool| tool.name).collect();
     for name in names {
-        if registry.contains(name) {
+        if tools.contains(name) {
             continue;
         }
         let report = Report::usage(format!("there is no tool {name}"))
-            .advice(format!("It was named by {}.", setting.origin));
+            .advice(format!("It was named by {origin}."));
         let near = nearest(name, known.iter().map(String::as_str), 1);
         return Err(match near.first() {
             Some(near) => report.advice(format!("Did you mean {near}?")),

@@ -65,6 +65,11 @@ impl Question {
         None
     }
 
+    /// Whether keys write text now, a command or a reason.
+    pub(crate) fn is_typing(&self) -> bool {
+        !matches!(self.state, State::Choosing)
+    }
+
     /// The lines of the question.
     pub(crate) fn lines(&self, columns: usize, paint: Paint) -> Vec<String> {
         let subject = subject(&self.call.arguments);

@@ -8,22 +8,20 @@ use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use toolloop_core::{LoopEvent, ToolCall};
+use toolloop_core::{LoopEvent, ToolCall, ToolResult};
 
 use super::approval::Question;
 use super::keys::Key;
 use super::live::Live;
 use super::markdown::Markdown;
-use super::paint::{Paint, Style};
+use super::paint::{Paint, Style, has_colours};
 use super::screen::{Screen, Size};
 use super::text::{Span, clean, wrap};
 use super::tool_line::{Mark, ToolLine, outcome, short_name, subject};
-use crate::exit::Exit;
 use crate::face::{Face, Header};
 use crate::model::host;
 use crate::origin::{Origin, short_path};
 use crate::providers::key_variables;
-use crate::report::Report;
 use crate::summary::{Ending, Reason};
 
 /// Shows a run on standard output and standard error.
@@ -37,7 +35,9 @@ pub(crate) struct TerminalFace {
     live: Live,
     /// What the calls of this run work on, by their id.
     subjects: HashMap<String, String>,
+    /// The lines of an open question, and whether a text is typed there.
     question: Vec<String>,
+    typing: bool,
     last: Last,
 }
 
@@ -82,6 +82,7 @@ impl TerminalFace {
             live: Live::default(),
             subjects: HashMap::new(),
             question: Vec::new(),
+            typing: false,
             last: Last::Nothing,
         }
     }
@@ -193,8 +194,67 @@ impl TerminalFace {
         wrap(&[Span::new(text, Style::PLAIN)], self.columns(), self.paint)
     }
 
-    fn tool_line(&self, line: &ToolLine<'_>) -> String {
-        line.render(self.columns(), self.paint)
+    fn tool_ended(
+        &mut self,
+        tool: &str,
+        result: &ToolResult,
+        duration: Duration,
+        now: Duration,
+    ) -> io::Result<()> {
+        let line = ToolLine {
+            mark: if result.is_error { Mark::Failed } else { Mark::Done },
+            name: short_name(tool),
+            subject: &self.live.tool_ends(&result.tool_call_id).unwrap_or_default(),
+            duration: Some(duration),
+            note: &outcome(tool, &result.content, result.is_error),
+        };
+        self.note(&[line.render(self.columns(), self.paint)], now)
+    }
+
+    fn tool_refused(
+        &mut self,
+        call_id: &str,
+        tool: &str,
+        reason: &str,
+        now: Duration,
+    ) -> io::Result<()> {
+        self.settle_text(true, now)?;
+        let line = ToolLine {
+            mark: Mark::Denied,
+            name: short_name(tool),
+            subject: self.subjects.get(call_id).map_or("", String::as_str),
+            duration: None,
+            note: &clean(reason),
+        };
+        self.note(&[line.render(self.columns(), self.paint)], now)
+    }
+
+    /// The reply begins anew; what was printed of it stays, marked as void.
+    fn text_is_void(&mut self, now: Duration) -> io::Result<()> {
+        if let Answer::Rendered(markdown) = &mut self.answer {
+            *markdown = Markdown::default();
+        }
+        self.settle_text(true, now)?;
+        self.note(&[self.paint.dim("the reply broke off; it begins anew")], now)
+    }
+
+    /// Without repainting: a question is printed when it changes its form, keys are echoed.
+    fn plain_question(&mut self, question: &Question, key: Option<Key>) -> io::Result<()> {
+        let was_typing = std::mem::replace(&mut self.typing, question.is_typing());
+        match key {
+            Some(Key::Char(c)) if was_typing && self.typing => self.screen.write(&c.to_string()),
+            Some(Key::Backspace) if was_typing && self.typing => self.screen.write("\x08 \x08"),
+            _ => {
+                let lines = question.lines(self.columns(), self.paint);
+                if lines == self.question {
+                    return Ok(());
+                }
+                let gap = if key.is_some() { "\n" } else { "" };
+                self.screen.write(&format!("{gap}{}", lines.join("\n")))?;
+                self.question = lines;
+                Ok(())
+            }
+        }
     }
 }
 
@@ -254,37 +314,13 @@ impl Face for TerminalFace {
                 self.live.tool_writes(call_id, text);
                 Ok(())
             }
-            LoopEvent::ToolExecutionEnd { call_id, tool_name, result, duration } => {
-                let subject = self.live.tool_ends(call_id).unwrap_or_default();
-                let line = self.tool_line(&ToolLine {
-                    mark: if result.is_error { Mark::Failed } else { Mark::Done },
-                    name: short_name(tool_name),
-                    subject: &subject,
-                    duration: Some(*duration),
-                    note: &outcome(tool_name, &result.content, result.is_error),
-                });
-                self.note(&[line], now)
+            LoopEvent::ToolExecutionEnd { tool_name, result, duration, .. } => {
+                self.tool_ended(tool_name, result, *duration, now)
             }
             LoopEvent::ToolCallRefused { call_id, tool_name, reason } => {
-                self.settle_text(true, now)?;
-                let subject = self.subjects.get(call_id).cloned().unwrap_or_default();
-                let line = self.tool_line(&ToolLine {
-                    mark: Mark::Denied,
-                    name: short_name(tool_name),
-                    subject: &subject,
-                    duration: None,
-                    note: &clean(reason),
-                });
-                self.note(&[line], now)
+                self.tool_refused(call_id, tool_name, reason, now)
             }
-            LoopEvent::AttemptDiscarded { .. } => {
-                if let Answer::Rendered(markdown) = &mut self.answer {
-                    *markdown = Markdown::default();
-                }
-                self.settle_text(true, now)?;
-                let line = self.paint.dim("the reply broke off; it begins anew");
-                self.note(&[line], now)
-            }
+            LoopEvent::AttemptDiscarded { .. } => self.text_is_void(now),
             LoopEvent::RetryScheduled(notice) => {
                 self.live.retry_comes(notice.clone(), now);
                 match self.screen.is_live() {
@@ -309,19 +345,22 @@ impl Face for TerminalFace {
         self.settle_text(false, now)
     }
 
-    fn question(
-        &mut self,
-        question: Option<(&Question, Option<Key>)>,
-        now: Duration,
-    ) -> io::Result<()> {
+    fn ask(&mut self, question: &Question, key: Option<Key>, now: Duration) -> io::Result<()> {
         self.settle_text(true, now)?;
-        let lines =
-            question.map_or(Vec::new(), |(question, _)| question.lines(self.columns(), self.paint));
-        if self.screen.is_live() {
-            self.question = lines;
-            return self.print(&[], now);
+        if !self.screen.is_live() {
+            return self.plain_question(question, key);
         }
-        self.plain_question(lines, question.and_then(|(_, key)| key))
+        self.question = question.lines(self.columns(), self.paint);
+        self.print(&[], now)
+    }
+
+    fn answered(&mut self, now: Duration) -> io::Result<()> {
+        self.question.clear();
+        self.typing = false;
+        match self.screen.is_live() {
+            true => self.print(&[], now),
+            false => self.screen.write("\n"),
+        }
     }
 
     fn end(&mut self, ending: &Ending, now: Duration) -> io::Result<()> {
@@ -337,7 +376,7 @@ impl Face for TerminalFace {
             if self.notes && self.last != Last::Nothing {
                 self.screen.write("\n")?;
             }
-            eprint_report(report, self.paint);
+            report.eprint();
         }
         let nothing_done = ending.reason == Reason::Error && ending.tools == 0;
         if self.notes && !(nothing_done && ending.iterations <= 1) {
@@ -346,43 +385,6 @@ impl Face for TerminalFace {
         }
         Ok(())
     }
-}
-
-impl TerminalFace {
-    /// Without repainting: the question is printed when it changes its form, keys are echoed.
-    fn plain_question(&mut self, lines: Vec<String>, key: Option<Key>) -> io::Result<()> {
-        let same_form = lines.len() == self.question.len()
-            && lines.last().map(|line| line.starts_with("  y "))
-                == self.question.last().map(|line| line.starts_with("  y "));
-        let echo = match key {
-            Some(Key::Char(c)) if same_form => c.to_string(),
-            Some(Key::Backspace) if same_form => "\x08 \x08".to_owned(),
-            _ if lines.is_empty() => "\n".to_owned(),
-            _ => format!("{}{}", if key.is_some() { "\n" } else { "" }, lines.join("\n")),
-        };
-        self.question = lines;
-        self.screen.write(&echo)
-    }
-}
-
-/// Prints an error where errors go, `error:` before it.
-pub(crate) fn eprint_report(report: &Report, paint: Paint) {
-    let label = match report.exit {
-        Exit::Limit => paint.yellow("limit:"),
-        Exit::Approval => paint.yellow("approval needed:"),
-        _ => paint.red("error:"),
-    };
-    let mut text = format!("{label} {}", clean(&report.to_string()));
-    text.push('\n');
-    // Standard error that is closed leaves nobody to tell.
-    let _ = io::stderr().write_all(text.as_bytes());
-}
-
-/// Whether escape sequences are wanted where there is a terminal.
-pub(crate) fn has_colours() -> bool {
-    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
-    !set("NO_COLOR") && !dumb
 }
 
 fn print_answer(text: &str) -> io::Result<()> {

@@ -46,6 +46,13 @@ impl Paint {
     }
 }
 
+/// Whether escape sequences are wanted where there is a terminal.
+pub(crate) fn has_colours() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
+    !set("NO_COLOR") && !dumb
+}
+
 /// A set of looks: bold, dim, a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Style(u16);

@@ -40,8 +40,10 @@ fn ctrl_c_at_a_question_ends_the_run_and_gives_the_terminal_back() {
     let arguments = ["run", "x", "--base-url", &url, "--model", "m"];
     let mut terminal = Terminal::open(&project, &arguments, &[]);
     terminal.wait_for("y once · a always");
+    assert!(!terminal.is_as_a_shell_wants_it());
     terminal.type_keys("\x03");
     assert_eq!(terminal.end(), 130);
+    assert!(terminal.is_as_a_shell_wants_it());
     assert!(!project.folder().join("pid").exists());
     terminal.wait_for("stopped · 1 step · 0 tools");
 }

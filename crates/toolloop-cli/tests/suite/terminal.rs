@@ -34,9 +34,8 @@ fn the_first_line_comes_at_once() {
 fn a_run_reads_from_its_header_to_its_summary() {
     let project = Project::new();
     let server = FakeServer::start(Script::new([
-        Reply::text("I'll look.")
-            .call(Call::new("list_dir", json!({"path": "."})))
-            .call(Call::new("bash", json!({"command": "exit 3"}))),
+        Reply::text("I'll look.").call(Call::new("list_dir", json!({"path": "."}))),
+        Reply::calls([Call::new("bash", json!({"command": "exit 3"}))]),
         Reply::text("Two **files**:\n\n- `main.py`\n- `README.md`\n"),
     ]));
     let mut terminal = open(&project, &server);
@@ -54,7 +53,7 @@ fn a_run_reads_from_its_header_to_its_summary() {
         "Two files:",
         "• main.py",
         "• README.md",
-        "done · 2 steps · 2 tools · ",
+        "done · 3 steps · 2 tools · ",
     ] {
         let at = rest.find(part).unwrap_or_else(|| panic!("no {part:?} in {text}"));
         rest = &rest[at + part.len()..];
@@ -89,4 +88,21 @@ fn a_retry_is_announced() {
     terminal.wait_for("limits the rate (429), next try in 1 s (2 of 5). \"Slow");
     assert_eq!(terminal.end(), 0);
     terminal.wait_for("Hello");
+}
+
+#[test]
+fn errors_that_go_elsewhere_take_no_colours_with_them() {
+    let project = Project::new();
+    let look = Reply::calls([Call::new("list_dir", json!({"path": "."}))]);
+    let server = FakeServer::start(Script::new([look, Reply::text("**Two**.")]));
+    let url = server.base_url();
+    let arguments = ["run", "x", "--max-iterations", "1", "--base-url", &url, "--model", "m"];
+    let mut terminal = Terminal::open_with_errors_in_a_file(&project, &arguments);
+    assert_eq!(terminal.end(), 4);
+    terminal.wait_for("Two.");
+    let text = terminal.text();
+    assert!(!text.contains("list") && !text.contains("stopped"), "{text}");
+    let errors = std::fs::read_to_string(project.folder().join("errors")).unwrap();
+    assert!(errors.starts_with("limit: 1 model call made"), "{errors:?}");
+    assert!(!errors.contains('\x1b'), "{errors:?}");
 }

@@ -1,6 +1,7 @@
 //! [`Terminal`]: the command in a pseudo-terminal, and what it shows there.
 
 use std::io::{Read, Write};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
@@ -17,10 +18,22 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn open(project: &Project, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let size = PtySize { rows: 30, cols: 80, pixel_width: 0, pixel_height: 0 };
-        let pty = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(BINARY);
         command.args(arguments);
+        Self::spawn(project, command, variables)
+    }
+
+    /// Standard error goes to the file `errors` in the folder.
+    pub(crate) fn open_with_errors_in_a_file(project: &Project, arguments: &[&str]) -> Self {
+        let mut command = CommandBuilder::new("sh");
+        command.args(["-c", "exec \"$0\" \"$@\" 2> errors", BINARY]);
+        command.args(arguments);
+        Self::spawn(project, command, &[])
+    }
+
+    fn spawn(project: &Project, mut command: CommandBuilder, variables: &[(&str, &str)]) -> Self {
+        let size = PtySize { rows: 30, cols: 80, pixel_width: 0, pixel_height: 0 };
+        let pty = native_pty_system().openpty(size).unwrap();
         command.cwd(project.folder());
         command.env_clear();
         command.env("TERM", "xterm-256color");
@@ -78,6 +91,15 @@ impl Terminal {
 
     pub(crate) fn resize(&self, cols: u16) {
         self.master.resize(PtySize { rows: 30, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
+    }
+
+    /// Whether lines are edited and keys are shown, as a shell wants it.
+    pub(crate) fn is_as_a_shell_wants_it(&self) -> bool {
+        let tty = std::fs::File::open(self.master.tty_name().unwrap()).unwrap();
+        let output = Command::new("stty").arg("-a").stdin(tty).output().unwrap();
+        let modes = String::from_utf8(output.stdout).unwrap();
+        let on = |mode| modes.split([' ', ';', '\n']).any(|word| word == mode);
+        on("echo") && on("icanon")
     }
 
     /// Waits for the end; gives the exit code.
