@@ -1,4 +1,4 @@
-//! Detection of a model that repeats its calls: [`RepeatDetector`] counts equal replies.
+//! Detection of a model that repeats its calls, by counting equal replies in a row.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
