@@ -1,6 +1,8 @@
 //! The run without any driver: scripted worlds in virtual time, whole transcripts, properties.
 
 mod suite {
+    /// Replies from their stream events.
+    mod assembler;
     /// What callers put into a conversation while it runs.
     mod edits;
     /// What all histories have in common, whatever happens in them.

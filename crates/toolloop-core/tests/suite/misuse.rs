@@ -138,7 +138,7 @@ fn an_empty_text_in_a_reply_is_dropped() {
 }
 
 proptest! {
-    #![proptest_config(cases(1000))]
+    #![proptest_config(cases(600))]
 
     /// Any input at any point of any run.
     #[test]

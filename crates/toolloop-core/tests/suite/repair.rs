@@ -8,7 +8,7 @@ use super::plan::{cases, message};
 use super::show::conversation;
 
 proptest! {
-    #![proptest_config(cases(2000))]
+    #![proptest_config(cases(800))]
 
     #[test]
     fn repaired_conversations_keep_the_grammar(
