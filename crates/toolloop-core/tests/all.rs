@@ -9,6 +9,8 @@ mod suite {
     mod history;
     /// Cancel, stop and timeout in every state.
     mod interruptions;
+    /// Journals of every released format.
+    mod journals;
     /// Drivers that break the rule.
     mod misuse;
     mod plan;
