@@ -31,43 +31,40 @@ pub(crate) enum Command {
 
 /// `toolloop run`.
 #[derive(Debug, Args)]
-#[command(after_help = "Settings come from flags, then TOOLLOOP_.. variables, then \
-    ./toolloop.toml, then ~/.config/toolloop/config.toml.")]
+#[command(after_help = ABOUT_RUNS)]
 pub(crate) struct RunArgs {
-    /// What to do; `-` reads it from standard input
-    ///
-    /// Standard input that is not a terminal is added to the task.
+    /// What to do; - reads it from standard input, and piped input is added to it
     pub(crate) task: Option<String>,
     /// The model, as provider/name (see: toolloop help models)
-    #[arg(long, value_name = "PROVIDER/NAME", env = "TOOLLOOP_MODEL", hide_env_values = true)]
+    #[arg(long, value_name = "PROVIDER/NAME", env = "TOOLLOOP_MODEL", hide_env = true)]
     pub(crate) model: Option<String>,
     /// Address of a server that speaks the OpenAI API
-    #[arg(long, value_name = "URL", env = "TOOLLOOP_BASE_URL", hide_env_values = true)]
+    #[arg(long, value_name = "URL", env = "TOOLLOOP_BASE_URL", hide_env = true)]
     pub(crate) base_url: Option<String>,
     /// Tools the model may use, or none [default: all]
-    #[arg(long, value_name = "a,b|none", env = "TOOLLOOP_TOOLS", hide_env_values = true)]
+    #[arg(long, value_name = "a,b|none", env = "TOOLLOOP_TOOLS", hide_env = true)]
     pub(crate) tools: Option<String>,
     /// Folder to work in [default: this one]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// System prompt, instead of the built-in one
-    #[arg(long, value_name = "TEXT", env = "TOOLLOOP_SYSTEM", hide_env_values = true)]
+    #[arg(long, value_name = "TEXT", env = "TOOLLOOP_SYSTEM", hide_env = true)]
     pub(crate) system: Option<String>,
     /// Most model calls with tools before the run ends [default: 50]
-    #[arg(long, value_name = "N", env = "TOOLLOOP_MAX_ITERATIONS", hide_env_values = true,
+    #[arg(long, value_name = "N", env = "TOOLLOOP_MAX_ITERATIONS", hide_env = true,
         value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_iterations: Option<u32>,
     /// Longest time for the whole run, like 90s or 5m [default: none]
-    #[arg(long, value_name = "TIME", env = "TOOLLOOP_TIMEOUT", hide_env_values = true,
+    #[arg(long, value_name = "TIME", env = "TOOLLOOP_TIMEOUT", hide_env = true,
         value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
     /// Run tools without asking: all of them, or those listed
-    #[arg(long, value_name = "LIST", env = "TOOLLOOP_YES", hide_env_values = true,
+    #[arg(long, value_name = "LIST", env = "TOOLLOOP_YES", hide_env = true,
         num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) yes: Option<Yes>,
     /// Print events as one JSON object a line; =final prints only the last
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
-        default_missing_value = "events")]
+        default_missing_value = "events", hide_possible_values = true)]
     pub(crate) json: Option<JsonOutput>,
     /// Print the answer only
     #[arg(long, short)]
@@ -78,7 +75,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ModelsArgs {
     /// List what the server at this address has
-    #[arg(long, value_name = "URL", env = "TOOLLOOP_BASE_URL", hide_env_values = true)]
+    #[arg(long, value_name = "URL", env = "TOOLLOOP_BASE_URL", hide_env = true)]
     pub(crate) base_url: Option<String>,
 }
 
@@ -132,6 +129,15 @@ pub(crate) fn names(list: &str) -> Vec<String> {
         .collect()
 }
 
+const ABOUT_RUNS: &str = "\
+Examples:
+  toolloop run \"what is in this folder?\"
+  git diff | toolloop run \"review this change\"
+  toolloop run --yes=bash --json=final \"do the tests pass?\"
+
+Settings come from flags, then variables (TOOLLOOP_MODEL for --model, and so on),
+then ./toolloop.toml, then ~/.config/toolloop/config.toml.";
+
 const HOW_CHOSEN: &str = "\
 How a run chooses its model, the first that applies:
   1. --model PROVIDER/NAME, or TOOLLOOP_MODEL
@@ -151,6 +157,11 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_names_every_key() {
+        assert!(HOW_CHOSEN.contains(&crate::providers::key_variables()));
     }
 
     #[test]

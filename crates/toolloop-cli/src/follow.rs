@@ -203,8 +203,8 @@ impl Tally {
 /// What the model reads of a person's no.
 fn denial(reason: &str) -> String {
     match reason {
-        "" => "The user declined this call.".to_owned(),
-        reason => format!("The user declined this call: {reason}"),
+        "" => "the user said no".to_owned(),
+        reason => format!("the user said no: {reason}"),
     }
 }
 

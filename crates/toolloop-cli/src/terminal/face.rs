@@ -219,6 +219,8 @@ impl TerminalFace {
         now: Duration,
     ) -> io::Result<()> {
         self.settle_text(true, now)?;
+        // The line says that it was not run by its mark.
+        let reason = reason.strip_prefix("This call was denied: ").unwrap_or(reason);
         let line = ToolLine {
             mark: Mark::Denied,
             name: short_name(tool),

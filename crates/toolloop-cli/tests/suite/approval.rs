@@ -71,7 +71,7 @@ fn a_person_says_no_and_the_model_reads_why() {
     terminal.wait_for("no, because");
     terminal.type_keys("use another name\r");
     assert_eq!(terminal.end(), 0);
-    assert!(told(&server).contains("The user declined this call: use another name"));
+    assert!(told(&server).contains("the user said no: use another name"));
     assert!(!project.folder().join("made").exists());
     terminal.wait_for("As you wish.");
 }
@@ -138,6 +138,6 @@ fn without_colours_one_can_still_answer() {
     terminal.wait_for("no, because");
     terminal.type_keys("later\r");
     assert_eq!(terminal.end(), 0);
-    assert!(told(&server).contains("The user declined this call: later"));
+    assert!(told(&server).contains("the user said no: later"));
     assert!(!terminal.raw().contains('\x1b'), "{:?}", terminal.raw());
 }

@@ -64,7 +64,7 @@ fn a_request_to_end_is_heard() {
         signal(name, child.id());
         let ran = Ran::of(child.wait_with_output().unwrap());
         assert_eq!(ran.code, Some(code), "{name} {ran:?}");
-        assert!(!is_alive(&tool), "{name}");
+        wait_for("the end of the tool", || (!is_alive(&tool)).then_some(()));
         let done = ran.json().pop().unwrap();
         assert_eq!(
             (&done["type"], &done["reason"], &done["exit_code"]),
