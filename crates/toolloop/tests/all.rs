@@ -32,4 +32,7 @@ mod suite {
 
     /// Replies as models and servers really send them.
     mod replies;
+
+    /// Loops in the tools of loops.
+    mod nesting;
 }

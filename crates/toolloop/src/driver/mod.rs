@@ -66,7 +66,7 @@ pub(crate) struct Driver<'p> {
     progress: VecDeque<LoopEvent>,
     /// Tokens of loops inside the tools at work.
     nested: Vec<(EffectKey, UsageScope)>,
-    /// Where this loop's tokens are counted besides: the tool it is nested in.
+    /// The tool this loop is nested in.
     outer: Option<UsageScope>,
     started: Instant,
     clock: Option<Pin<Box<Sleep>>>,
@@ -106,18 +106,19 @@ impl<'p> Driver<'p> {
         });
         let run_config = config.run_config(offered.collect(), yield_turns);
         let host = Host::new(config.cancel.as_ref());
+        let outer = UsageScope::current();
         let cancelled =
             config.cancel.as_ref().map(|token| Box::pin(token.clone().cancelled_owned()));
         Ok(Self {
             run: Run::new(run_config, params),
             open,
-            model: ModelCall::Idle,
+            model: ModelCall::idle(outer.clone()),
             work: FuturesUnordered::new(),
             toolbox: Arc::new(Bound::new(registry.clone(), ctx.with_depth(depth + 1))),
             host,
             progress: VecDeque::new(),
             nested: Vec::new(),
-            outer: UsageScope::current(),
+            outer,
             started: Instant::now(),
             clock: None,
             cancelled,
@@ -146,9 +147,6 @@ impl<'p> Driver<'p> {
 
     /// Tells the run what happened.
     pub(crate) fn input(&mut self, input: Input) -> Result<(), ApiMisuse> {
-        if let (Some(outer), Input::Outcome { outcome, .. }) = (&self.outer, &input) {
-            outer.count(outcome);
-        }
         self.run.handle_input(input)
     }
 
@@ -197,7 +195,7 @@ impl<'p> Driver<'p> {
         let outcome = match action {
             Action::CallModel => {
                 let opening = (self.open)(Arc::clone(self.run.params()));
-                self.model = ModelCall::open(key, opening, self.run.assembler());
+                self.model.open(key, opening, self.run.assembler());
                 self.unchecked = 0;
                 None
             }
@@ -232,7 +230,7 @@ impl<'p> Driver<'p> {
             EffectKind::Model => self.model.cut(),
             _ => None,
         };
-        let usage = self.take_nested(key).map(UsageScope::into_usage);
+        let usage = self.take_nested(key).map(|scope| scope.usage());
         Input::Outcome { key, outcome: Outcome::Cut { partial, usage } }
     }
 
@@ -267,7 +265,7 @@ impl<'p> Driver<'p> {
     }
 
     fn start_tool(&mut self, key: EffectKey, call: ToolCall) {
-        let scope = UsageScope::default();
+        let scope = UsageScope::inside(self.outer.clone());
         self.nested.push((key, scope.clone()));
         let context =
             CallContext::new(&call.id, self.host.idempotency_key(key), self.host.shared());
@@ -376,7 +374,7 @@ impl<'p> Driver<'p> {
 
     fn with_nested_usage(&mut self, key: EffectKey, mut outcome: Outcome) -> Outcome {
         if let Outcome::Tool(tool) = &mut outcome {
-            let usage = self.take_nested(key).map(UsageScope::into_usage);
+            let usage = self.take_nested(key).map(|scope| scope.usage());
             tool.usage = usage.filter(|usage| *usage != Default::default());
         }
         outcome

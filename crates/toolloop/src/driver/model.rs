@@ -6,10 +6,18 @@ use toolloop_core::effect::{EffectKey, Outcome};
 use toolloop_core::{ChatResponse, ChatStream, LlmError, LoopEvent, ReplyAssembler};
 
 use super::Opening;
+use super::usage_scope::UsageScope;
 
-pub(super) enum ModelCall<'p> {
+/// The model calls of a loop, one after the other.
+pub(super) struct ModelCall<'p> {
+    state: State<'p>,
+    /// Where their tokens are counted besides: the tool this loop is nested in.
+    outer: Option<UsageScope>,
+}
+
+enum State<'p> {
     Idle,
-    Opening { key: EffectKey, opening: Opening<'p>, assembler: ReplyAssembler },
+    Opening { key: EffectKey, opening: Opening<'p>, assembler: ReplyAssembler, is_asked: bool },
     Streaming { key: EffectKey, stream: ChatStream, assembler: ReplyAssembler },
 }
 
@@ -19,27 +27,34 @@ pub(super) enum ModelStep {
 }
 
 impl<'p> ModelCall<'p> {
-    pub(super) fn open(key: EffectKey, opening: Opening<'p>, assembler: ReplyAssembler) -> Self {
-        Self::Opening { key, opening, assembler }
+    pub(super) fn idle(outer: Option<UsageScope>) -> Self {
+        Self { state: State::Idle, outer }
+    }
+
+    pub(super) fn open(&mut self, key: EffectKey, opening: Opening<'p>, assembler: ReplyAssembler) {
+        self.state = State::Opening { key, opening, assembler, is_asked: false };
     }
 
     pub(super) fn is_at_work(&self) -> bool {
-        !matches!(self, Self::Idle)
+        !matches!(self.state, State::Idle)
     }
 
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ModelStep> {
         loop {
-            match self {
-                Self::Idle => return Poll::Pending,
-                Self::Opening { opening, .. } => match opening.as_mut().poll(cx) {
-                    Poll::Pending => return Poll::Pending,
-                    Poll::Ready(opened) => {
-                        if let Some(step) = self.opened(opened) {
-                            return Poll::Ready(step);
+            match &mut self.state {
+                State::Idle => return Poll::Pending,
+                State::Opening { opening, is_asked, .. } => {
+                    *is_asked = true;
+                    match opening.as_mut().poll(cx) {
+                        Poll::Pending => return Poll::Pending,
+                        Poll::Ready(opened) => {
+                            if let Some(step) = self.opened(opened) {
+                                return Poll::Ready(step);
+                            }
                         }
                     }
-                },
-                Self::Streaming { stream, assembler, .. } => {
+                }
+                State::Streaming { stream, assembler, .. } => {
                     let item = match stream.as_mut().poll_next(cx) {
                         Poll::Pending => return Poll::Pending,
                         Poll::Ready(item) => item,
@@ -63,45 +78,71 @@ impl<'p> ModelCall<'p> {
         }
     }
 
-    /// Ends the call, keeping what arrived; closes its stream.
+    /// Ends the call, keeping what arrived; closes its stream. `None` where nobody was asked yet.
     pub(super) fn cut(&mut self) -> Option<ChatResponse> {
-        match std::mem::replace(self, Self::Idle) {
-            Self::Idle => None,
-            Self::Opening { assembler, .. } | Self::Streaming { assembler, .. } => {
-                Some(assembler.into_partial())
+        let partial = match std::mem::replace(&mut self.state, State::Idle) {
+            State::Idle | State::Opening { is_asked: false, .. } => return None,
+            State::Opening { assembler, .. } | State::Streaming { assembler, .. } => {
+                assembler.into_partial()
             }
+        };
+        if let Some(outer) = &self.outer {
+            outer.count(partial.usage);
         }
+        Some(partial)
     }
 
     /// The text that has arrived.
     pub(super) fn text(&self) -> Option<String> {
-        let Self::Streaming { assembler, .. } = self else { return None };
+        let State::Streaming { assembler, .. } = &self.state else { return None };
         let text = assembler.text();
         (!text.trim().is_empty()).then_some(text)
     }
 
     fn opened(&mut self, opened: Result<ChatStream, LlmError>) -> Option<ModelStep> {
-        let Self::Opening { key, assembler, .. } = std::mem::replace(self, Self::Idle) else {
+        let State::Opening { key, assembler, .. } = std::mem::replace(&mut self.state, State::Idle)
+        else {
             return None;
         };
         match opened {
             Ok(stream) => {
-                *self = Self::Streaming { key, stream, assembler };
+                self.state = State::Streaming { key, stream, assembler };
                 None
             }
-            Err(error) => Some(ModelStep::Outcome(key, assembler.fail(error.into()))),
+            Err(error) => Some(self.ended(key, assembler.fail(error.into()))),
         }
     }
 
     fn finish(&mut self, end: End) -> Option<ModelStep> {
-        let Self::Streaming { key, assembler, .. } = std::mem::replace(self, Self::Idle) else {
+        let State::Streaming { key, assembler, .. } =
+            std::mem::replace(&mut self.state, State::Idle)
+        else {
             return None;
         };
         let outcome = match end {
             End::Whole => assembler.finish(),
             End::Failed(error) => assembler.fail(error.into()),
         };
-        Some(ModelStep::Outcome(key, outcome))
+        Some(self.ended(key, outcome))
+    }
+
+    fn ended(&self, key: EffectKey, outcome: Outcome) -> ModelStep {
+        let usage = match &outcome {
+            Outcome::Reply(reply) => Some(reply.response.usage),
+            Outcome::ReplyFailed { partial, .. } => Some(partial.usage),
+            _ => None,
+        };
+        if let Some((outer, usage)) = self.outer.as_ref().zip(usage) {
+            outer.count(usage);
+        }
+        ModelStep::Outcome(key, outcome)
+    }
+}
+
+/// The tokens of a call that is dropped with its loop count as well.
+impl Drop for ModelCall<'_> {
+    fn drop(&mut self) {
+        self.cut();
     }
 }
 

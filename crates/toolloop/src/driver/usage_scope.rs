@@ -7,10 +7,16 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolloop_core::Usage;
-use toolloop_core::effect::Outcome;
 
-#[derive(Debug, Clone, Default)]
-pub(super) struct UsageScope(Arc<Mutex<Usage>>);
+#[derive(Debug, Clone)]
+pub(super) struct UsageScope(Arc<Scope>);
+
+#[derive(Debug)]
+struct Scope {
+    usage: Mutex<Usage>,
+    /// The tool around the loop whose tool this is.
+    outer: Option<UsageScope>,
+}
 
 tokio::task_local! {
     static CURRENT: UsageScope;
@@ -22,28 +28,27 @@ impl UsageScope {
         CURRENT.try_with(Clone::clone).ok()
     }
 
+    /// A scope for a tool of a loop that runs in `outer` itself.
+    pub(super) fn inside(outer: Option<Self>) -> Self {
+        Self(Arc::new(Scope { usage: Mutex::default(), outer }))
+    }
+
     /// Runs a tool inside this scope.
     pub(super) fn enter<F: Future>(self, tool: F) -> impl Future<Output = F::Output> {
         CURRENT.scope(self, tool)
     }
 
-    /// Counts the tokens that an outcome of a nested loop brought.
-    pub(super) fn count(&self, outcome: &Outcome) {
-        let usage = match outcome {
-            Outcome::Reply(reply) => Some(reply.response.usage),
-            Outcome::ReplyFailed { partial, .. } => Some(partial.usage),
-            Outcome::Tool(tool) => tool.usage,
-            Outcome::Cut { partial, usage } => {
-                partial.as_ref().map(|partial| partial.usage).or(*usage)
-            }
-            _ => None,
-        };
-        if let Some(usage) = usage {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+    /// Counts the tokens of a model call here and in every scope around: at once, so that those
+    /// of a loop that is cut before its end are not lost.
+    pub(super) fn count(&self, usage: Usage) {
+        let mut scope = Some(self);
+        while let Some(Self(of_tool)) = scope {
+            *of_tool.usage.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+            scope = of_tool.outer.as_ref();
         }
     }
 
-    pub(super) fn into_usage(self) -> Usage {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn usage(&self) -> Usage {
+        *self.0.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

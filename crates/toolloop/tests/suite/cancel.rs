@@ -19,8 +19,7 @@ async fn a_run_cancelled_before_it_begins_asks_nobody() {
     let told = sim.run().await;
     assert_snapshot!(told.story(), @r#"
     iteration 1, messages 1
-    usage usage unknown
-    done: StopCondition { reason: Some("cancelled") }, iterations 1, usage unknown
+    done: StopCondition { reason: Some("cancelled") }, iterations 1, 0 in · 0 out
     "#);
     assert_snapshot!(told.transcript(), @"user: Go");
     assert!(told.model.recorded_calls().is_empty());
