@@ -187,7 +187,11 @@ pub struct ChatResponse {
     /// The model that answered, as the provider names it.
     pub model: String,
     /// What else the provider said of this reply, for example `request_id`.
-    #[serde(default, skip_serializing_if = "HashMap::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "HashMap::is_empty",
+        serialize_with = "crate::journal::in_key_order"
+    )]
     pub metadata: HashMap<String, Value>,
 }
 

@@ -4,7 +4,10 @@
 //! and decisions, never deltas and never the transcript again. It therefore grows with what is
 //! new. The start carries a format version; every released version stays readable.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use crate::params::ChatParams;
 use crate::run::{ApiMisuse, Input, Output, Run, RunConfig};
@@ -104,6 +107,14 @@ pub(crate) fn supported_version<'de, D: Deserializer<'de>>(
         return Err(serde::de::Error::custom(ReplayError::Version { found }));
     }
     Ok(found)
+}
+
+/// Stores a map so that equal ones read the same.
+pub(crate) fn in_key_order<S: Serializer>(
+    map: &HashMap<String, Value>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(map.iter().collect::<BTreeMap<_, _>>())
 }
 
 /// Takes the outputs that were carried out when the records were made.

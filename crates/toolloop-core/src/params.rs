@@ -54,7 +54,11 @@ pub struct ChatParams {
     #[serde(skip)]
     pub extra_headers: Option<http::HeaderMap>,
     /// Values for the provider or for interceptors.
-    #[serde(default, skip_serializing_if = "HashMap::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "HashMap::is_empty",
+        serialize_with = "crate::journal::in_key_order"
+    )]
     pub metadata: HashMap<String, Value>,
 }
 

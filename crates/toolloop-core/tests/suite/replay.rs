@@ -1,6 +1,8 @@
 //! A run is a value: stored at any point and continued, it ends as if nothing had happened.
 
 use proptest::prelude::*;
+use serde_json::json;
+use toolloop_core::{ChatParams, ChatResponse};
 
 use super::plan::{cases, worlds};
 use super::sim::{Seen, Sim};
@@ -39,4 +41,18 @@ proptest! {
 
 fn end(sim: &Sim) -> String {
     format!("{:?}", sim.run.result())
+}
+
+/// Equal runs are stored in equal words.
+#[test]
+fn maps_are_stored_in_the_order_of_their_keys() {
+    let keys: Vec<String> = (b'a'..=b'z').map(|key| char::from(key).to_string()).collect();
+    let metadata = keys.iter().map(|key| (key.clone(), json!(1))).collect();
+    let params = ChatParams { metadata, ..ChatParams::default() };
+    let metadata = keys.iter().map(|key| (key.clone(), json!(1))).collect();
+    let response = ChatResponse { metadata, ..ChatResponse::default() };
+    for stored in [json!(params), json!(response)] {
+        let stored: Vec<&String> = stored["metadata"].as_object().unwrap().keys().collect();
+        assert_eq!(stored, keys.iter().collect::<Vec<_>>());
+    }
 }
