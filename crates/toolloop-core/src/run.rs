@@ -414,13 +414,22 @@ impl Shared {
         self.out.push_back(Output::Abort(key));
     }
 
-    /// Takes back the effects that were not handed out yet.
+    /// Takes back the effects that were not handed out yet, and the word that they start.
     pub(crate) fn withdraw_effects(&mut self) -> BTreeSet<EffectKey> {
         let mut withdrawn = BTreeSet::new();
+        let mut calls = BTreeSet::new();
+        for output in &self.out {
+            let Output::Perform(effect) = output else { continue };
+            withdrawn.insert(effect.key);
+            if let Action::RunTool(call) = &effect.action {
+                calls.insert(call.id.clone());
+            }
+        }
+        self.tools_started -= calls.len();
         self.out.retain(|output| match output {
-            Output::Perform(effect) => {
-                withdrawn.insert(effect.key);
-                false
+            Output::Perform(_) => false,
+            Output::Event(LoopEvent::ToolExecutionStart { call_id, .. }) => {
+                !calls.contains(call_id)
             }
             _ => true,
         });

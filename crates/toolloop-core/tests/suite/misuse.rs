@@ -6,7 +6,10 @@ use serde_json::json;
 use toolloop_core::effect::{EffectKey, EffectKind, Outcome, Reply};
 use toolloop_core::run::{ApiMisuse, Input, Output, Run};
 use toolloop_core::transcript::keeps_grammar;
-use toolloop_core::{ChatResponse, ContentBlock, LlmError, StopDecision, ToolCall, ToolResult};
+use toolloop_core::{
+    ChatMessage, ChatResponse, ContentBlock, LlmError, LoopEvent, StopDecision, ToolCall,
+    ToolResult, Usage,
+};
 
 use super::plan::{cases, conversations, outcome, worlds};
 use super::show::conversation;
@@ -135,6 +138,20 @@ fn an_empty_text_in_a_reply_is_dropped() {
     let empty = ContentBlock::Text(String::new());
     run.handle_input(answer("m/2", reply(vec![empty.clone(), call("b"), empty]))).unwrap();
     assert!(keeps_grammar(&run.messages()), "{}", conversation(&run.messages()));
+}
+
+/// Against the rule, but harmless: what was not handed out has not begun, and nobody hears of it.
+#[test]
+fn a_cancel_before_the_outputs_are_taken() {
+    let world = World::new("go");
+    let mut run = Run::new(world.config, world.params);
+    drain(&mut run);
+    run.handle_input(answer("m/1", reply(vec![call("a")]))).unwrap();
+    run.handle_input(Input::Cancel).unwrap();
+    let usage = Output::Event(LoopEvent::Usage(Usage::default()));
+    assert_eq!([run.poll_output(), run.poll_output()], [usage, Output::Finished]);
+    let not_run = ChatMessage::tool_error("a", "This call was not run: the run was cancelled.");
+    assert_eq!(run.messages()[2], not_run);
 }
 
 proptest! {
