@@ -32,6 +32,11 @@ pub(crate) trait Face {
         Ok(())
     }
 
+    /// Whether a person would see a question.
+    fn can_ask(&self) -> bool {
+        false
+    }
+
     /// A person is asked; with the key that was pressed, if the question goes on.
     fn ask(&mut self, _: &Question, _key: Option<Key>, _now: Duration) -> io::Result<()> {
         Ok(())

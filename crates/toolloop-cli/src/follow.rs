@@ -143,8 +143,9 @@ impl<'a> Follower<'a> {
                 answer(ask, ToolApproval::Approve);
                 continue;
             }
+            // Without a keyboard there is no answer, and the run ends for the want of it.
+            let Ok(keyboard) = Keyboard::open() else { continue };
             let question = Question::new(ask.call.clone());
-            let keyboard = Keyboard::open()?;
             self.face.ask(&question, None, now)?;
             self.open = Some(Open { ask, question, keyboard });
         }

@@ -17,8 +17,8 @@ pub(crate) struct ProviderEntry {
     pub(crate) default_model: Option<&'static str>,
 }
 
-/// Where a model's tokens cost nothing, and why.
 impl ProviderEntry {
+    /// Why its tokens cost nothing; `None` where they may cost something.
     pub(crate) fn free_because(&self) -> Option<&'static str> {
         match self.name {
             "demo" => Some("demo"),

@@ -12,17 +12,19 @@ use clap::ArgMatches;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use toolloop::tool::{
-    CancellationToken, EffectClass, LoopAction, LoopDetectionConfig, ToolLoopConfig, ToolRegistry,
-    tool_loop_stream,
+    CancellationToken, EffectClass, LoopAction, LoopDetectionConfig, ToolApprovalFuture,
+    ToolLoopConfig, ToolRegistry, tool_loop_stream,
 };
 use toolloop_core::{ChatMessage, ChatParams};
+use toolloop_providers::OpenAiProvider;
 use toolloop_tools::builtin;
 
 use crate::approval::Policy;
 use crate::args::{RunArgs, Yes};
 use crate::asking::Asking;
 use crate::connect::{Chosen, choose_and_serve, connect};
-use crate::ending;
+use crate::ending::Ended;
+use crate::errors::is_unknown_model;
 use crate::exit::Exit;
 use crate::face::{Face, Header};
 use crate::follow::{End, Follower};
@@ -77,13 +79,12 @@ fn is_gone(error: &io::Error) -> bool {
 /// Everything a run needs.
 struct Plan {
     chosen: Chosen,
+    provider: Arc<OpenAiProvider>,
     settings: Settings,
     folder: PathBuf,
     task: String,
     registry: ToolRegistry,
     asking: Asking,
-    /// Whether a person can be asked.
-    person: bool,
 }
 
 async fn prepare(
@@ -105,8 +106,9 @@ async fn prepare(
         None => tools,
     };
     let chosen = choose_and_serve(&settings, environment).await?;
-    let person = args.json.is_none() && keys::is_there();
-    Ok(Plan { chosen, settings, folder, task, registry, asking: Asking::new(policy), person })
+    let provider = Arc::new(connect(&chosen.target)?);
+    let asking = Asking::new(policy);
+    Ok(Plan { chosen, provider, settings, folder, task, registry, asking })
 }
 
 impl Plan {
@@ -125,65 +127,60 @@ impl Plan {
             fell_back_to_demo: self.chosen.fell_back_to_demo,
         })?;
         let started = Instant::now();
-        let provider = match connect(target) {
-            Ok(provider) => Arc::new(provider),
-            Err(report) => {
-                let ending = Ending::before_the_run(report);
-                face.end(&ending, started.elapsed())?;
-                return Ok(ending.exit);
-            }
-        };
         let cancel = CancellationToken::new();
         let (ask, asks) = mpsc::unbounded_channel();
-        let callback = self.asking.callback(self.person.then_some(ask), cancel.clone());
-        let config = ToolLoopConfig {
-            max_iterations: self.max_iterations(),
-            timeout: self.settings.timeout.as_ref().map(|limit| limit.value),
-            on_approval: Some(callback),
-            loop_detection: Some(LoopDetectionConfig {
-                action: LoopAction::InjectWarning,
-                ..LoopDetectionConfig::default()
-            }),
-            cancel: Some(cancel.clone()),
-            final_answer: true,
-            ..ToolLoopConfig::default()
-        };
-        let params = ChatParams {
-            messages: vec![ChatMessage::user(self.task.as_str())],
-            system: Some(self.system()),
-            ..ChatParams::default()
-        };
-        let registry = Arc::new(self.registry.clone());
-        let stream =
-            tool_loop_stream(Arc::clone(&provider) as _, registry, params, config, Arc::new(()));
+        let person = (face.can_ask() && keys::is_there()).then_some(ask);
+        let stream = tool_loop_stream(
+            Arc::clone(&self.provider) as _,
+            Arc::new(self.registry.clone()),
+            self.params(),
+            self.config(self.asking.callback(person, cancel.clone()), cancel.clone()),
+            Arc::new(()),
+        );
         let follower = Follower::new(face, signals, self.asking.clone(), asks, cancel, started);
         let (end, tally) = follower.follow(stream).await?;
-        let unknown_model = match &end {
-            End::Error(error) if crate::errors::is_unknown_model(error) => {
-                provider.list_models().await.unwrap_or_default()
-            }
-            _ => Vec::new(),
-        };
         let unanswered = self.asking.take_unanswered();
         if let Some(call) = unanswered.as_ref().filter(|_| tally.signal.is_none()) {
             face.approval_needed(call)?;
         }
-        let ending = ending::Ended {
-            end,
-            tally,
-            unanswered,
-            target,
-            settings: &self.settings,
-            models: unknown_model,
-            elapsed: started.elapsed(),
-        }
-        .ending(environment);
-        face.end(&ending, started.elapsed())?;
+        let models = match &end {
+            End::Error(error) if is_unknown_model(error) => {
+                self.provider.list_models().await.unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        let settings = &self.settings;
+        let elapsed = started.elapsed();
+        let ending =
+            Ended { end, tally, unanswered, target, settings, models, elapsed }.ending(environment);
+        face.end(&ending, elapsed)?;
         Ok(ending.exit)
     }
 
-    fn max_iterations(&self) -> u32 {
-        self.settings.max_iterations.as_ref().map_or(DEFAULT_ITERATIONS, |limit| limit.value)
+    fn config(&self, on_approval: ToolApprovalFuture, cancel: CancellationToken) -> ToolLoopConfig {
+        ToolLoopConfig {
+            max_iterations: match &self.settings.max_iterations {
+                Some(limit) => limit.value,
+                None => DEFAULT_ITERATIONS,
+            },
+            timeout: self.settings.timeout.as_ref().map(|limit| limit.value),
+            on_approval: Some(on_approval),
+            loop_detection: Some(LoopDetectionConfig {
+                action: LoopAction::InjectWarning,
+                ..LoopDetectionConfig::default()
+            }),
+            cancel: Some(cancel),
+            final_answer: true,
+            ..ToolLoopConfig::default()
+        }
+    }
+
+    fn params(&self) -> ChatParams {
+        ChatParams {
+            messages: vec![ChatMessage::user(self.task.as_str())],
+            system: Some(self.system()),
+            ..ChatParams::default()
+        }
     }
 
     fn system(&self) -> String {
@@ -263,4 +260,4 @@ fn check_tools<'a>(
 }
 
 /// Enough for most tasks, and an end for the others.
-pub(crate) const DEFAULT_ITERATIONS: u32 = 50;
+const DEFAULT_ITERATIONS: u32 = 50;

@@ -347,6 +347,11 @@ impl Face for TerminalFace {
         self.settle_text(false, now)
     }
 
+    fn can_ask(&self) -> bool {
+        // A question in a file would wait for ever.
+        io::stdout().is_terminal() || io::stderr().is_terminal()
+    }
+
     fn ask(&mut self, question: &Question, key: Option<Key>, now: Duration) -> io::Result<()> {
         self.settle_text(true, now)?;
         if !self.screen.is_live() {
@@ -371,7 +376,10 @@ impl Face for TerminalFace {
         let cut = self.live.cut_off(now, self.columns(), self.paint);
         self.note(&cut, now)?;
         self.screen.frame(&[], Vec::new())?;
-        if let Answer::Final = self.answer {
+        // A pipe gets an answer, not the half of one that broke off.
+        let is_answer =
+            !matches!(ending.reason, Reason::Error | Reason::Cancelled | Reason::Approval);
+        if let (Answer::Final, true) = (&self.answer, is_answer) {
             print_answer(&ending.text)?;
         }
         if let Some(report) = &ending.report {

@@ -141,3 +141,16 @@ fn without_colours_one_can_still_answer() {
     assert!(told(&server).contains("the user said no: later"));
     assert!(!terminal.raw().contains('\x1b'), "{:?}", terminal.raw());
 }
+
+#[test]
+fn a_question_that_nobody_would_see_is_not_asked() {
+    let project = Project::new();
+    let server = FakeServer::start(Script::new([Reply::calls([touch("made")])]));
+    let url = server.base_url();
+    let arguments = ["run", "x", "--base-url", &url, "--model", "m"];
+    let mut terminal = Terminal::open_redirected(&project, &arguments, "> out 2> errors");
+    assert_eq!(terminal.end(), 5);
+    let errors = std::fs::read_to_string(project.folder().join("errors")).unwrap();
+    assert!(errors.starts_with("approval needed: bash  touch made\n"), "{errors}");
+    assert!(!project.folder().join("made").exists());
+}

@@ -89,6 +89,21 @@ fn twice_is_at_once() {
 }
 
 #[test]
+fn half_an_answer_is_no_output() {
+    let project = Project::new();
+    let reply =
+        Reply::text("one two three").fault(Fault::StallAtEvent { event: 3, ping_every: None });
+    let server = FakeServer::start(Script::new([reply]));
+    let url = server.base_url();
+    let mut command = project.command(&["run", "x", "--base-url", &url, "--model", "m"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for("the request", || (server.requests().len() == 1).then_some(()));
+    signal("INT", child.id());
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(130), "", ""));
+}
+
+#[test]
 fn a_reader_that_goes_ends_the_run_quietly() {
     let project = Project::new();
     let reply =

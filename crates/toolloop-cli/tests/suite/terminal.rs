@@ -97,7 +97,7 @@ fn errors_that_go_elsewhere_take_no_colours_with_them() {
     let server = FakeServer::start(Script::new([look, Reply::text("**Two**.")]));
     let url = server.base_url();
     let arguments = ["run", "x", "--max-iterations", "1", "--base-url", &url, "--model", "m"];
-    let mut terminal = Terminal::open_with_errors_in_a_file(&project, &arguments);
+    let mut terminal = Terminal::open_redirected(&project, &arguments, "2> errors");
     assert_eq!(terminal.end(), 4);
     terminal.wait_for("Two.");
     let text = terminal.text();

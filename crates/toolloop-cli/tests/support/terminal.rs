@@ -23,10 +23,10 @@ impl Terminal {
         Self::spawn(project, command, variables)
     }
 
-    /// Standard error goes to the file `errors` in the folder.
-    pub(crate) fn open_with_errors_in_a_file(project: &Project, arguments: &[&str]) -> Self {
+    /// With redirections as a shell writes them.
+    pub(crate) fn open_redirected(project: &Project, arguments: &[&str], to: &str) -> Self {
         let mut command = CommandBuilder::new("sh");
-        command.args(["-c", "exec \"$0\" \"$@\" 2> errors", BINARY]);
+        command.args(["-c", &format!("exec \"$0\" \"$@\" {to}"), BINARY]);
         command.args(arguments);
         Self::spawn(project, command, &[])
     }
