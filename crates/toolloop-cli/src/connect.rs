@@ -1,4 +1,5 @@
-//! [`connect`]: a [`Target`] as a provider that can be asked. [`serve_demo`]: the demo model.
+//! [`connect`]: a [`Target`] as a provider that can be asked. [`choose_and_serve`]: the target of
+//! a run, with the server of the demo model where it is that one.
 
 use std::time::Duration;
 
@@ -71,8 +72,13 @@ async fn local_model(settings: &Settings, environment: &Environment<'_>) -> Opti
     tokio::time::timeout(PROBE, TcpStream::connect(address)).await.ok()?.ok()?;
     let server = connect(&found).ok()?;
     let models = tokio::time::timeout(PROBE, server.list_models()).await.ok()?.ok()?;
-    found.model = models.into_iter().next()?;
+    found.model = first_that_chats(&models)?.to_owned();
     Some(found)
+}
+
+/// The first of a local server's models that is made for answers; some only embed.
+pub(crate) fn first_that_chats(models: &[String]) -> Option<&str> {
+    models.iter().map(String::as_str).find(|model| !model.contains("embed"))
 }
 
 const PROBE: Duration = Duration::from_millis(150);

@@ -6,7 +6,7 @@ use clap::ArgMatches;
 use toolloop_core::LlmError;
 
 use crate::args::ModelsArgs;
-use crate::connect::connect;
+use crate::connect::{connect, first_that_chats};
 use crate::errors::explain;
 use crate::exit::Exit;
 use crate::model::{Choice, Target, choose, target};
@@ -121,11 +121,12 @@ fn page(
         Ok(Choice::Target(target)) => format!("A run takes {}.\n", target.name()),
         Ok(Choice::Demo) => "A run takes demo.\n".to_owned(),
         Ok(Choice::Local) => match found.iter().find(|found| found.provider.name == "ollama") {
-            Some(Found { models: Ok(models), .. }) if !models.is_empty() => {
-                format!("A run takes ollama/{}.\n", models[0])
-            }
-            _ => "A run takes demo: there is no key and no local model.\n".to_owned(),
-        },
+            Some(Found { models: Ok(models), .. }) => first_that_chats(models),
+            _ => None,
+        }
+        .map_or("A run takes demo: there is no key and no local model.\n".to_owned(), |model| {
+            format!("A run takes ollama/{model}.\n")
+        }),
         Err(report) => format!("A run would fail: {}.\n", report.what),
     };
     page + &paint

@@ -43,7 +43,8 @@ fn an_address_that_does_not_answer_is_an_error() {
 #[test]
 fn a_local_ollama_is_found_and_taken() {
     let project = Project::new();
-    let script = Script::new([toolloop_fake::Reply::text("I am local.")]).models(["qwen3:8b"]);
+    let script = Script::new([toolloop_fake::Reply::text("I am local.")])
+        .models(["nomic-embed-text", "qwen3:8b"]);
     let server = FakeServer::start(script);
     let mut command = project.command(&["run", "who are you?"]);
     command.env("OLLAMA_HOST", server.address().to_string());
