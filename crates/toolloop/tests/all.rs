@@ -35,4 +35,10 @@ mod suite {
 
     /// Loops in the tools of loops.
     mod nesting;
+
+    /// The conversation a run leaves, wherever it ends.
+    mod validity;
+
+    /// Tools that finish in any order.
+    mod orders;
 }
