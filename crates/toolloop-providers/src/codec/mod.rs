@@ -6,6 +6,7 @@
 //! cuts a body into those events, however its bytes were cut on the way.
 
 mod api_error;
+mod ids;
 pub mod openai_chat;
 pub mod sse;
 
