@@ -41,4 +41,16 @@ mod suite {
 
     /// Tools that finish in any order.
     mod orders;
+
+    /// What a follower of a run sees, and when.
+    mod events;
+
+    /// Tools, their schemas, retries and time limits.
+    mod registry;
+
+    /// Runs taken forward turn by turn.
+    mod handle;
+
+    /// What programs rely on at compile time, and the mock they test with.
+    mod surface;
 }

@@ -7,7 +7,7 @@ use std::task::Poll;
 use toolloop_core::run::Input;
 use toolloop_core::{
     ChatMessage, ChatParams, ChatResponse, ContentBlock, DynProvider, LlmError, LoopDepth,
-    LoopEvent, TerminationReason, ToolCall, ToolLoopResult, ToolResult, Usage,
+    LoopEvent, TerminationReason, ToolCall, ToolLoopResult, ToolResult, Usage, transcript,
 };
 
 use super::config::ToolLoopConfig;
@@ -154,7 +154,9 @@ impl ToolLoopHandle {
 
     /// The whole conversation, valid for a next request in every state of the loop.
     pub fn messages(&self) -> Vec<ChatMessage> {
-        self.edited.clone().unwrap_or_else(|| self.driver.messages())
+        let Some(mut messages) = self.edited.clone() else { return self.driver.messages() };
+        transcript::repair(&mut messages);
+        messages
     }
 
     /// Tokens of the loop so far.

@@ -238,11 +238,10 @@ const LONGEST_FAULT: usize = 300;
 /// The pause after the failed try number `attempt`, from 0.
 fn backoff(retry: &ToolRetryConfig, attempt: u32) -> Duration {
     let factor = retry.backoff_multiplier.powi(i32::try_from(attempt).unwrap_or(i32::MAX));
-    let base = retry.initial_backoff.as_secs_f64() * factor;
-    let capped = base.min(retry.max_backoff.as_secs_f64());
-    let jitter = retry.jitter.clamp(0.0, 1.0);
-    let spread = 1.0 + jitter * (fastrand::f64() * 2.0 - 1.0);
-    Duration::try_from_secs_f64((capped * spread).max(0.0)).unwrap_or(retry.max_backoff)
+    let most = retry.max_backoff.as_secs_f64();
+    let pause = (retry.initial_backoff.as_secs_f64() * factor).min(most);
+    let spread = 1.0 + retry.jitter.clamp(0.0, 1.0) * (fastrand::f64() * 2.0 - 1.0);
+    Duration::try_from_secs_f64((pause * spread).clamp(0.0, most)).unwrap_or(retry.max_backoff)
 }
 
 impl<Ctx> Default for ToolRegistry<Ctx> {

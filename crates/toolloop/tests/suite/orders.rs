@@ -34,9 +34,10 @@ proptest! {
 /// The conversation after these turns of calls.
 fn history(turns: &[Vec<Work>], parallel: bool) -> Vec<ChatMessage> {
     let replies = turns.iter().enumerate().map(|(turn, work)| {
-        reply((0..work.len()).map(|n| {
-            call(&format!("c{turn}_{n}"), "work", json!({"turn": turn, "n": n}))
-        }))
+        reply(
+            (0..work.len())
+                .map(|n| call(&format!("c{turn}_{n}"), "work", json!({"turn": turn, "n": n}))),
+        )
     });
     let mut sim = Sim::new(replies.chain([says("done")]));
     sim.config.parallel_tool_execution = parallel;

@@ -103,9 +103,9 @@ async fn a_stream_that_breaks_is_an_error_that_keeps_the_text() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_request_costs_nothing_and_leaves_the_conversation() {
     let sim = Sim::new([reply([call("a", "read", json!({}))])]);
-    sim.model.queue_error(LlmError::Auth("key expired".into()));
+    sim.model.queue_error(LlmError::InvalidRequest("too long".into()));
     assert_snapshot!(failed(&sim).await, @r"
-    error: authentication failed: key expired
+    error: invalid request: too long
     10 in · 1 out
     user: Go
     assistant: a read({})

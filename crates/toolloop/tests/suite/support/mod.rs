@@ -18,7 +18,7 @@ use toolloop::{
 
 pub(crate) use model::{Mute, Paced, call, reply, reply_ending, says, text, thought};
 pub(crate) use story::{Moment, one_event, requests, story, timed_story, transcript};
-pub(crate) use tools::{ActTool, Ledger, act};
+pub(crate) use tools::{Ledger, act};
 
 /// A loop that has everything but its run.
 pub(crate) struct Sim {
