@@ -1,12 +1,15 @@
 //! What a follower of a run sees, and when.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
+use toolloop::provider::BoxFuture;
 use toolloop::tool::{
-    CallContext, LoopAction, ToolError, ToolHandler, ToolLoopConfig, ToolLoopResult, ToolOutput,
-    tool_loop,
+    CachedResult, CallContext, ExtractedResult, LoopAction, ProcessedResult, StopDecision,
+    ToolApproval, ToolError, ToolHandler, ToolLoopConfig, ToolLoopResult, ToolOutput,
+    ToolResultCacher, ToolResultExtractor, ToolResultProcessor, tool_loop,
 };
 use toolloop::{
     ChatMessage, ChatResponse, ContentBlock, LoopEvent, ProviderData, RateLimits, StreamEvent,
@@ -65,17 +68,17 @@ async fn progress_is_heard_as_it_is_told_also_from_another_task() {
         }
         fn execute<'a>(
             &'a self,
-            _: serde_json::Value,
+            _: Value,
             (): &'a (),
-        ) -> toolloop::provider::BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
             unreachable!("the loop uses `call`")
         }
         fn call<'a>(
             &'a self,
-            _: serde_json::Value,
+            _: Value,
             call: &'a CallContext,
             (): &'a (),
-        ) -> toolloop::provider::BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
             Box::pin(async move {
                 let elsewhere = call.clone();
                 let task = tokio::spawn(async move {
@@ -276,25 +279,51 @@ fn events_are_serialised_by_their_names() {
 
 #[test]
 fn a_configuration_shows_which_callbacks_it_has() {
-    assert_snapshot!(format!("{:#?}", ToolLoopConfig::default()), @r"
-    ToolLoopConfig {
-        max_iterations: 10,
-        parallel_tool_execution: true,
-        has_on_tool_call: false,
-        has_on_approval: false,
-        has_stop_when: false,
-        loop_detection: None,
-        timeout: None,
-        has_result_processor: false,
-        has_result_extractor: false,
-        has_result_cacher: false,
-        masking: None,
-        has_force_mask_iterations: false,
-        max_depth: Some(
-            3,
-        ),
-        cancel: None,
-        final_answer: false,
+    let without = ToolLoopConfig::default();
+    let with = ToolLoopConfig {
+        on_tool_call: Some(Arc::new(|_| ToolApproval::Approve)),
+        stop_when: Some(Arc::new(|_| StopDecision::Continue)),
+        result_processor: Some(Arc::new(NoStage)),
+        result_extractor: Some(Arc::new(NoStage)),
+        result_cacher: Some(Arc::new(NoStage)),
+        force_mask_iterations: Some(Arc::default()),
+        ..ToolLoopConfig::default()
+    };
+    let (without, with) = (format!("{without:?}"), format!("{with:?}"));
+    for name in [
+        "on_tool_call",
+        "stop_when",
+        "result_processor",
+        "result_extractor",
+        "result_cacher",
+        "force_mask_iterations",
+    ] {
+        assert!(without.contains(&format!("has_{name}: false")), "{without}");
+        assert!(with.contains(&format!("has_{name}: true")), "{with}");
     }
-    ");
+}
+
+struct NoStage;
+
+impl ToolResultProcessor for NoStage {
+    fn process(&self, _: &str, _: &str) -> ProcessedResult {
+        ProcessedResult::unchanged()
+    }
+}
+
+impl ToolResultExtractor for NoStage {
+    fn extract<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Option<ExtractedResult>> {
+        Box::pin(async { None })
+    }
+}
+
+impl ToolResultCacher for NoStage {
+    fn cache(&self, _: &str, _: &str) -> Option<CachedResult> {
+        None
+    }
 }
