@@ -51,6 +51,11 @@ pub enum LoopEvent {
         /// Messages in the request.
         message_count: usize,
     },
+    /// Messages that the caller sent meanwhile have entered the conversation.
+    MessagesInjected {
+        /// How many.
+        count: usize,
+    },
     /// A tool starts to run.
     ToolExecutionStart {
         /// Id of the call.

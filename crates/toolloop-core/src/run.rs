@@ -436,6 +436,15 @@ impl Shared {
         withdrawn
     }
 
+    /// Lets messages that waited for it into the conversation.
+    pub(crate) fn admit_injected(&mut self) {
+        let injected = std::mem::take(&mut self.injected);
+        if !injected.is_empty() {
+            self.event(LoopEvent::MessagesInjected { count: injected.len() });
+            self.conversation.extend(injected);
+        }
+    }
+
     pub(crate) fn key(&self, kind: EffectKind, index: usize) -> EffectKey {
         EffectKey::new(kind, self.iteration, index)
     }

@@ -21,6 +21,9 @@ mod suite {
     /// Cancelled runs and dropped streams.
     mod cancel;
 
+    /// Messages sent while a loop runs go in before the next model call.
+    mod inbox;
+
     /// What a result passes on its way to the model.
     mod pipeline;
 

@@ -114,8 +114,7 @@ pub(crate) fn finish(shared: &mut Shared, turn: Option<Turn>, reason: Terminatio
         turn.settle_open(&in_words(&reason));
         results::append(shared, turn);
     }
-    let injected = std::mem::take(&mut shared.injected);
-    shared.conversation.extend(injected);
+    shared.admit_injected();
     State::Finished(Ok(reason))
 }
 

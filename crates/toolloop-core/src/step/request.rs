@@ -12,8 +12,7 @@ use crate::run::Shared;
 /// Opens the next iteration.
 pub(crate) fn begin(shared: &mut Shared) -> State {
     shared.iteration += 1;
-    let injected = std::mem::take(&mut shared.injected);
-    shared.conversation.extend(injected);
+    shared.admit_injected();
     if shared.config.masking.is_some() && shared.config.has_force_mask {
         shared.perform(EffectKind::ForceMask, 0, Action::ReadForceMask);
         return State::ForceMask;

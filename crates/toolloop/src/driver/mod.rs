@@ -27,7 +27,7 @@ use toolloop_core::{
     LoopEvent, StopDecision, ToolCall, ToolLoopResult, ToolResult,
 };
 
-use crate::tool::{ToolApproval, ToolLoopConfig, ToolRegistry, run_pipeline};
+use crate::tool::{Inbox, ToolApproval, ToolLoopConfig, ToolRegistry, run_pipeline};
 use host::Host;
 use model::{ModelCall, ModelStep};
 use toolbox::{Bound, Toolbox};
@@ -180,11 +180,15 @@ impl<'p> Driver<'p> {
                 // Outputs of a later core that this driver does not know need no answer.
                 _ => None,
             };
-            if let Some(input) = input
-                && self.input(input).is_err()
-            {
-                // The run keeps the misuse and reports it as its result.
-                return Poll::Ready(Step::Finished);
+            let Some(input) = input else { continue };
+            // Before the input: it may be the one that leads to the next model call, or ends it.
+            let sent = self.config.inbox.as_ref().map(Inbox::take).unwrap_or_default();
+            let sent = (!sent.is_empty()).then_some(Input::Inject(sent));
+            for input in sent.into_iter().chain([input]) {
+                if self.input(input).is_err() {
+                    // The run keeps the misuse and reports it as its result.
+                    return Poll::Ready(Step::Finished);
+                }
             }
         }
     }

@@ -12,6 +12,7 @@ use toolloop_core::{
     BoxFuture, LoopDetectionConfig, ObservationMaskingConfig, StopContext, StopDecision, ToolCall,
 };
 
+use super::inbox::Inbox;
 use super::pipeline::{ToolResultCacher, ToolResultExtractor, ToolResultProcessor};
 
 /// Decides about a call before it runs.
@@ -80,6 +81,8 @@ pub struct ToolLoopConfig {
     pub max_depth: Option<u32>,
     /// Cancels the loop.
     pub cancel: Option<CancellationToken>,
+    /// Messages for the loop while it runs.
+    pub inbox: Option<Inbox>,
     /// Whether, at the limit of iterations, one more call without tools is made for an answer.
     pub final_answer: bool,
 }
@@ -101,6 +104,7 @@ impl Default for ToolLoopConfig {
             force_mask_iterations: None,
             max_depth: Some(3),
             cancel: None,
+            inbox: None,
             final_answer: false,
         }
     }
@@ -145,6 +149,7 @@ impl fmt::Debug for ToolLoopConfig {
             .field("has_force_mask_iterations", &self.force_mask_iterations.is_some())
             .field("max_depth", &self.max_depth)
             .field("cancel", &self.cancel)
+            .field("has_inbox", &self.inbox.is_some())
             .field("final_answer", &self.final_answer)
             .finish()
     }

@@ -3,6 +3,7 @@
 mod config;
 mod function;
 mod handle;
+mod inbox;
 mod loop_fn;
 mod pipeline;
 mod registry;
@@ -14,6 +15,7 @@ pub use config::{
 };
 pub use function::{FnTool, FnToolWithCtx, tool_fn, tool_fn_with_ctx};
 pub use handle::{Completed, ToolLoopHandle, TurnError, TurnResult, Yielded};
+pub use inbox::Inbox;
 pub use loop_fn::{LoopStream, tool_loop, tool_loop_stream};
 pub use pipeline::{
     CachedResult, ExtractedResult, ProcessedResult, ToolResultCacher, ToolResultExtractor,
