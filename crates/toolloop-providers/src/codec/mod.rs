@@ -2,11 +2,13 @@
 //! response bytes. Pure: no socket, no clock, no key.
 //!
 //! There is one folder per API. [`Decoder`] is what the transport knows of an API: it feeds one
-//! server-sent event after the other and takes the events that come of it. [`sse::SseFrames`]
-//! cuts a body into those events, however its bytes were cut on the way.
+//! event of the stream after the other and takes the events that come of it. [`Frames`] cuts a
+//! body into those events, however its bytes were cut on the way.
 
 mod api_error;
+mod frames;
 mod ids;
+pub mod lines;
 pub mod openai_chat;
 pub mod sse;
 
@@ -15,13 +17,17 @@ use std::collections::VecDeque;
 use toolloop_core::StreamEvent;
 
 pub use api_error::ApiError;
+pub use frames::{Frames, Framing};
 
 /// Events that were decoded and not yet taken.
 pub type Events = VecDeque<StreamEvent>;
 
 /// Reads the answer of one model call; a new one is made for every try.
 pub trait Decoder: Default + Send + Unpin + 'static {
-    /// Takes the data of one server-sent event.
+    /// How the API cuts its stream into events.
+    const FRAMING: Framing = Framing::Sse;
+
+    /// Takes the data of one event of the stream.
     ///
     /// # Errors
     /// When the data is not what the API promises, or reports an error.

@@ -97,7 +97,7 @@ impl Transport {
         let mut request = self.request(Method::POST, path);
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(ACCEPT, HeaderValue::from_static(D::FRAMING.media_type()));
         let mut redactor = self.redactor.clone();
         if let Some(extra) = &params.extra_headers {
             redactor.add_headers(extra);

@@ -19,8 +19,7 @@ use super::headers;
 use super::redact::Redactor;
 use super::retry::Retries;
 use super::{Timeouts, Transport};
-use crate::codec::sse::SseFrames;
-use crate::codec::{Decoder, Events};
+use crate::codec::{DecodeError, Decoder, Events, Frames};
 
 /// A reply as it arrives. It sends, waits, tries again and reads as it is polled.
 ///
@@ -76,7 +75,7 @@ enum State {
     /// `fresh`: a piece of the body has come since the clock was last looked at.
     Streaming {
         body: Body,
-        frames: SseFrames,
+        frames: Frames,
         fresh: bool,
     },
     /// The reply is whole; what remains of the body is read.
@@ -211,7 +210,7 @@ impl<D: Decoder> ReplyStream<D> {
         self.state = if headers::is_json(&head.headers) {
             State::Document { body, read: Vec::new() }
         } else {
-            let frames = SseFrames::with_limit(self.transport.limits.max_event);
+            let frames = Frames::new(D::FRAMING, self.transport.limits.max_event);
             State::Streaming { body, frames, fresh: false }
         };
         Poll::Ready(Ok(()))
@@ -282,6 +281,15 @@ impl<D: Decoder> ReplyStream<D> {
 
     /// The body is over.
     fn end(&mut self) -> Result<(), AttemptError> {
+        if let State::Streaming { frames, .. } = &mut self.state
+            && let Some(data) = frames.finish()
+        {
+            // What is unreadable here was cut.
+            match self.decoder.handle_data(&data, &mut self.events) {
+                Err(error @ DecodeError::Api(_)) => return Err(self.peer.undecodable(error)),
+                decoded => self.heard |= decoded.is_ok(),
+            }
+        }
         self.decoder.handle_end(&mut self.events);
         if let Some(StreamEvent::Done { .. }) = self.events.back() {
             self.state = State::Over;
