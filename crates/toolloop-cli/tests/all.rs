@@ -5,6 +5,8 @@ mod suite {
     mod approval;
     /// What goes wrong, and with which code.
     mod errors;
+    /// The main job with a model server that is not ours.
+    mod foreign_server;
     /// Ctrl-C, a request to end, a reader that goes.
     mod interrupt;
     /// `--json`, line by line.
