@@ -22,10 +22,9 @@ fuzz_target!(|text: &str| {
 /// Takes the outputs, cancels, and takes those of the end.
 fn go_on(mut run: Run) {
     for _ in 0..2 {
-        while !matches!(
-            run.poll_output(),
-            Output::Wait { .. } | Output::Yielded | Output::Finished
-        ) {}
+        while !matches!(run.poll_output(), Output::Wait { .. } | Output::Yielded | Output::Finished)
+        {
+        }
         assert!(keeps_grammar(&run.messages()));
         assert!(keeps_grammar(&run.params().messages));
         let _ = run.handle_input(Input::Cancel);
