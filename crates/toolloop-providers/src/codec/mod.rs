@@ -6,6 +6,7 @@
 //! body into those events, however its bytes were cut on the way.
 
 mod api_error;
+mod forgiving;
 mod frames;
 mod ids;
 pub mod lines;

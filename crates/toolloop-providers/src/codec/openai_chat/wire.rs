@@ -4,14 +4,14 @@
 //! somewhere; a field of a shape we do not know counts as absent.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::codec::forgiving::{Forgiving, FromJson, Text};
 
 /// One chunk of a stream, or a whole completion.
 #[derive(Deserialize)]
@@ -111,10 +111,6 @@ pub(super) struct CompletionDetails {
     pub(super) reasoning_tokens: Option<u64>,
 }
 
-/// A string; empty where there is none.
-#[derive(Default)]
-pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
-
 /// The text of a delta: a string, or parts of which some are thought.
 pub(super) enum Content<'a> {
     Text(Cow<'a, str>),
@@ -141,42 +137,15 @@ impl Default for Content<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Forgiving(PhantomData))
-    }
-}
-
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Forgiving(PhantomData))
+        deserializer.deserialize_any(Forgiving::default())
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for ArgumentText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Forgiving(PhantomData))
-    }
-}
-
-/// What can be made of a JSON value that should be a string.
-trait FromJson<'a>: Default {
-    fn from_text(text: Cow<'a, str>) -> Self;
-
-    fn from_object<A: MapAccess<'a>>(mut object: A) -> Result<Self, A::Error> {
-        while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Self::default())
-    }
-
-    fn from_list<A: SeqAccess<'a>>(mut list: A) -> Result<Self, A::Error> {
-        while list.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Self::default())
-    }
-}
-
-impl<'a> FromJson<'a> for Text<'a> {
-    fn from_text(text: Cow<'a, str>) -> Self {
-        Self(text)
+        deserializer.deserialize_any(Forgiving::default())
     }
 }
 
@@ -198,52 +167,5 @@ impl<'a> FromJson<'a> for ArgumentText<'a> {
     fn from_object<A: MapAccess<'a>>(object: A) -> Result<Self, A::Error> {
         let value = Value::deserialize(MapAccessDeserializer::new(object))?;
         Ok(Self(Cow::Owned(value.to_string())))
-    }
-}
-
-/// Takes the strings and whatever else the type can be made from; the rest counts as absent.
-struct Forgiving<T>(PhantomData<T>);
-
-impl<'de, T: FromJson<'de>> Visitor<'de> for Forgiving<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<T, E> {
-        Ok(T::from_text(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<T, E> {
-        Ok(T::from_text(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<T, A::Error> {
-        T::from_object(object)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
-        T::from_list(list)
-    }
-
-    fn visit_unit<E>(self) -> Result<T, E> {
-        Ok(T::default())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<T, E> {
-        Ok(T::default())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<T, E> {
-        Ok(T::default())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<T, E> {
-        Ok(T::default())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<T, E> {
-        Ok(T::default())
     }
 }
