@@ -6,12 +6,15 @@
 //! body into those events, however its bytes were cut on the way.
 
 mod api_error;
+mod arguments;
 mod forgiving;
 mod frames;
 mod ids;
 pub mod lines;
+pub mod ollama;
 pub mod openai_chat;
 pub mod sse;
+mod strict;
 
 use std::collections::VecDeque;
 
@@ -45,6 +48,11 @@ pub trait Decoder: Default + Send + Unpin + 'static {
 
     /// Whether the model has finished, so that nothing but usage and the end mark can follow.
     fn is_finished(&self) -> bool;
+
+    /// What cures an error of the API, where its own words do not say so.
+    fn cure(_error: &ApiError) -> Option<String> {
+        None
+    }
 }
 
 /// Why an answer could not be decoded.

@@ -14,8 +14,8 @@ use toolloop_core::{
     ToolResult,
 };
 
-use super::arguments::ArgumentsText;
 use super::{API, Quirks};
+use crate::codec::arguments::ArgumentsText;
 
 /// The messages of a request, the system prompt first.
 pub(super) struct Messages<'a> {

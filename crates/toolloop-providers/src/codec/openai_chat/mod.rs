@@ -4,7 +4,6 @@
 //! Where servers differ in what they take, [`Quirks`] says it as data; where they differ in what
 //! they send, the decoder takes all of it.
 
-mod arguments;
 mod calls;
 mod messages;
 mod request;

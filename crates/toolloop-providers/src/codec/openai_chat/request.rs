@@ -1,10 +1,11 @@
 //! [`encode`]: the body of a request, written once, straight from the borrowed messages.
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
 
 use super::messages::Messages;
+use crate::codec::strict;
 
 /// Where servers of this API differ in what they take.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,38 +167,11 @@ fn tool_choice(choice: &ToolChoice) -> Value {
 
 fn response_format(schema: &JsonSchema) -> Value {
     let schema = schema.as_value();
-    let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
-    let name: String = title
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' })
-        .take(64)
-        .collect();
-    let name = if name.is_empty() { "answer" } else { &name };
+    let (name, strict) = (strict::name(schema), strict::fits(schema));
     json!({
         "type": "json_schema",
-        "json_schema": {"name": name, "strict": is_strict(schema), "schema": schema},
+        "json_schema": {"name": name, "strict": strict, "schema": schema},
     })
-}
-
-/// Whether a schema has the form that the strict mode demands: every object closed, every
-/// property required. Any other schema would be refused there.
-fn is_strict(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => is_closed(fields) && fields.values().all(is_strict),
-        Value::Array(list) => list.iter().all(is_strict),
-        _ => true,
-    }
-}
-
-fn is_closed(schema: &Map<String, Value>) -> bool {
-    let Some(Value::Object(properties)) = schema.get("properties") else {
-        return schema.get("type") != Some(&json!("object"));
-    };
-    let required = schema.get("required").and_then(Value::as_array);
-    schema.get("additionalProperties") == Some(&Value::Bool(false))
-        && properties.keys().all(|name| {
-            required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name)))
-        })
 }
 
 /// About the size of the body, so that the buffer grows once at most.

@@ -1,4 +1,4 @@
-//! [`ArgumentsText`]: the arguments of a call as the JSON text the API wants.
+//! [`ArgumentsText`]: the arguments of a call as the JSON text that OpenAI's APIs want.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 
 /// The compact JSON text of an object, in a string.
 ///
-/// The API refuses a history whose arguments are no JSON object, so what the model said
+/// They refuse a history whose arguments are no JSON object, so what the model said
 /// otherwise is kept as the value of a member.
-pub(super) struct ArgumentsText<'a>(pub(super) &'a Value);
+pub(in crate::codec) struct ArgumentsText<'a>(pub(in crate::codec) &'a Value);
 
 impl Serialize for ArgumentsText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
