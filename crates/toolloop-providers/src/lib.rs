@@ -18,8 +18,10 @@
 
 pub mod codec;
 mod models;
+mod ollama;
 mod openai;
 mod transport;
 
+pub use ollama::{OllamaProvider, OllamaProviderBuilder};
 pub use openai::{OpenAiProvider, OpenAiProviderBuilder};
 pub use transport::Timeouts;

@@ -32,13 +32,17 @@ pub(super) enum RetryClass {
 pub(super) struct Peer {
     url: Url,
     redactor: Redactor,
+    cure: Cure,
     /// What the answer said of itself.
     details: ErrorDetails,
 }
 
+/// See [`Decoder::cure`](crate::codec::Decoder::cure).
+type Cure = fn(&ApiError) -> Option<String>;
+
 impl Peer {
-    pub(super) fn new(url: &Url, redactor: Redactor) -> Self {
-        Self { url: url.clone(), redactor, details: ErrorDetails::default() }
+    pub(super) fn new(url: &Url, redactor: Redactor, cure: Cure) -> Self {
+        Self { url: url.clone(), redactor, cure, details: ErrorDetails::default() }
     }
 
     /// A try begins.
@@ -99,7 +103,7 @@ impl Peer {
         }
         let api_error = ApiError::parse(&body);
         let text = match &api_error {
-            Some(error) => error.message.clone(),
+            Some(error) => self.sentence(error),
             None => self.describe(status, headers, &body),
         };
         let message = ErrorMessage::with_details(self.line(text), details);
@@ -139,7 +143,7 @@ impl Peer {
     fn reported(&self, error: ApiError) -> AttemptError {
         let quota = error.is_out_of_quota();
         let details = ErrorDetails { status: error.status, ..self.details.clone() };
-        let message = ErrorMessage::with_details(self.line(error.message), details);
+        let message = ErrorMessage::with_details(self.line(self.sentence(&error)), details);
         if let Some(status) = error.status.and_then(|code| StatusCode::from_u16(code).ok()) {
             return by_status(status, message, quota);
         }
@@ -154,6 +158,14 @@ impl Peer {
                 let class = if retryable { RetryClass::Server } else { RetryClass::Never };
                 AttemptError { error: LlmError::Provider { code, message, retryable }, class }
             }
+        }
+    }
+
+    /// The API's sentence, and its cure.
+    fn sentence(&self, error: &ApiError) -> String {
+        match (self.cure)(error) {
+            Some(cure) => format!("{} ({cure})", error.message),
+            None => error.message.clone(),
         }
     }
 

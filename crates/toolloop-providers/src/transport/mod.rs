@@ -117,7 +117,7 @@ impl Transport {
 
     async fn read_document(&self, path: &[&str]) -> Result<String, AttemptError> {
         let request = self.request(Method::GET, path);
-        let peer = Peer::new(request.url(), self.redactor.clone());
+        let peer = Peer::new(request.url(), self.redactor.clone(), |_| None);
         let broken = |error| peer.unreachable(&error);
         let mut response = self.client.execute(request).await.map_err(broken)?;
         let mut body = Vec::new();

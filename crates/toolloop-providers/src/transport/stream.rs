@@ -119,7 +119,7 @@ impl<D: Decoder> ReplyStream<D> {
     ) -> Self {
         let started = Instant::now();
         let mut stream = Self {
-            peer: Peer::new(request.url(), redactor),
+            peer: Peer::new(request.url(), redactor, D::cure),
             retries: Retries::new(transport.limits.max_retries),
             state: State::Over,
             decoder: D::default(),

@@ -1,0 +1,106 @@
+//! [`encode`]: the body of a request, written once, straight from the borrowed messages.
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use toolloop_core::{ChatParams, LlmError, ToolChoice, ToolDefinition};
+
+use super::messages::Messages;
+use super::schema::Parameters;
+
+/// Writes the body of a streaming request.
+///
+/// The API has no choice of tools: for `ToolChoice::None` none is offered, for
+/// `ToolChoice::Specific` only that one, and `ToolChoice::Required` is not enforced. A
+/// `reasoning_budget` is only a yes or no here: 0 asks for no thought. `context_window` is the
+/// number of tokens the server makes room for; it cuts older messages off beyond that.
+///
+/// # Errors
+/// When a value cannot be written as JSON.
+pub fn encode(
+    model: &str,
+    params: &ChatParams,
+    context_window: Option<u32>,
+) -> Result<Vec<u8>, LlmError> {
+    serde_json::to_vec(&Body { model, params, context_window })
+        .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))
+}
+
+struct Body<'a> {
+    model: &'a str,
+    params: &'a ChatParams,
+    context_window: Option<u32>,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { model, params, context_window } = self;
+        let mut body = serializer.serialize_map(None)?;
+        body.serialize_entry("model", model)?;
+        body.serialize_entry("stream", &true)?;
+        if let Some(budget) = params.reasoning_budget {
+            body.serialize_entry("think", &(budget > 0))?;
+        }
+        let options = Options {
+            temperature: params.temperature,
+            num_predict: params.max_tokens,
+            num_ctx: *context_window,
+        };
+        if options != Options::default() {
+            body.serialize_entry("options", &options)?;
+        }
+        let tools = offered(params);
+        if !tools.is_empty() {
+            body.serialize_entry("tools", &tools)?;
+        }
+        if let Some(schema) = &params.structured_output {
+            body.serialize_entry("format", schema)?;
+        }
+        body.serialize_entry("messages", &Messages(params))?;
+        body.end()
+    }
+}
+
+#[derive(serde::Serialize, PartialEq, Default)]
+struct Options {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_predict: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_ctx: Option<u32>,
+}
+
+fn offered(params: &ChatParams) -> Vec<Tool<'_>> {
+    let tools = params.tools.as_deref().unwrap_or_default().iter();
+    let chosen = |tool: &&ToolDefinition| match &params.tool_choice {
+        Some(ToolChoice::None) => false,
+        Some(ToolChoice::Specific(name)) => tool.name == *name,
+        _ => true,
+    };
+    tools.filter(chosen).map(Tool::from).collect()
+}
+
+#[derive(serde::Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(serde::Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    parameters: Parameters<'a>,
+}
+
+impl<'a> From<&'a ToolDefinition> for Tool<'a> {
+    fn from(tool: &'a ToolDefinition) -> Self {
+        let function = Function {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: Parameters(tool.parameters.as_value()),
+        };
+        Self { kind: "function", function }
+    }
+}

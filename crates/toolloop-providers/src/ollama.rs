@@ -1,0 +1,320 @@
+//! [`OllamaProvider`]: models that Ollama serves, through its own API.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use toolloop_core::{
+    Capability, ChatParams, ChatResponse, ChatStream, LlmError, Provider, ProviderMetadata,
+    ReplyAssembler,
+};
+
+use crate::codec::ollama::{self, OllamaDecoder};
+use crate::models::KnownModel;
+use crate::transport::{
+    Limits, Redactor, ReplyStream, Timeouts, Transport, default_client, parse_base_url,
+};
+
+/// A model that Ollama serves, on this machine or elsewhere.
+///
+/// Cloning is cheap; clones share their connections.
+///
+/// ```
+/// use toolloop_providers::OllamaProvider;
+///
+/// # fn main() -> Result<(), toolloop_core::LlmError> {
+/// let here = OllamaProvider::new("qwen3:4b")?;
+/// let there = OllamaProvider::builder("qwen3:4b").base_url("http://10.0.0.7:11434").build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct OllamaProvider {
+    model: String,
+    context_window: Option<u32>,
+    transport: Arc<Transport>,
+}
+
+impl OllamaProvider {
+    /// A model of the server on this machine, at its usual port.
+    ///
+    /// # Errors
+    /// When there is no HTTP client to be had.
+    pub fn new(model: impl Into<String>) -> Result<Self, LlmError> {
+        Self::builder(model).build()
+    }
+
+    /// A model of the server in `OLLAMA_HOST`, or of this machine where that is not set; with the
+    /// key in `OLLAMA_API_KEY` if there is one, which only Ollama's cloud needs.
+    ///
+    /// # Errors
+    /// When a variable is not usable.
+    pub fn from_env(model: impl Into<String>) -> Result<Self, LlmError> {
+        Self::from_variables(model, |name| std::env::var(name).ok())
+    }
+
+    /// Everything else there is to say of a provider.
+    pub fn builder(model: impl Into<String>) -> OllamaProviderBuilder {
+        let limits = Limits { timeouts: PATIENT, ..Limits::default() };
+        OllamaProviderBuilder {
+            model: model.into(),
+            host: String::new(),
+            api_key: None,
+            context_window: None,
+            client: None,
+            limits,
+        }
+    }
+
+    /// The names of the models the server has. Asks once, for five seconds at most.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, refuses, or answers with something else than a list.
+    pub async fn list_models(&self) -> Result<Vec<String>, LlmError> {
+        let document = self.transport.get(&["api", "tags"], LIST_TIME).await?;
+        let list: ModelList =
+            serde_json::from_str(&document).map_err(|error| LlmError::ResponseFormat {
+                message: format!("the list of models is not readable: {error}"),
+                raw: document.chars().take(200).collect(),
+            })?;
+        Ok(list.models.into_iter().map(|model| model.name).collect())
+    }
+
+    fn from_variables(
+        model: impl Into<String>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, LlmError> {
+        let mut builder = Self::builder(model);
+        if let Some(host) = variable("OLLAMA_HOST") {
+            builder = builder.base_url(host);
+        }
+        if let Some(key) = variable("OLLAMA_API_KEY") {
+            builder = builder.api_key(key);
+        }
+        builder.build()
+    }
+
+    fn ask(&self, params: &ChatParams) -> Result<ReplyStream<OllamaDecoder>, LlmError> {
+        let body = ollama::encode(&self.model, params, self.context_window)?;
+        Ok(self.transport.post(&["api", "chat"], body, params))
+    }
+}
+
+impl Provider for OllamaProvider {
+    async fn generate(&self, params: &ChatParams) -> Result<ChatResponse, LlmError> {
+        let mut reply = self.ask(params)?;
+        let mut assembler = ReplyAssembler::detached();
+        while let Some(event) = poll_fn(|cx| Pin::new(&mut reply).poll_next(cx)).await {
+            assembler.push(event?)?;
+        }
+        assembler.into_response()
+    }
+
+    async fn stream(&self, params: &ChatParams) -> Result<ChatStream, LlmError> {
+        Ok(Box::pin(self.ask(params)?))
+    }
+
+    /// What a model can is only guessed from its name: the server knows, but is not asked here.
+    fn metadata(&self) -> ProviderMetadata {
+        let known = KnownModel::by_name(&self.model);
+        let mut capabilities =
+            HashSet::from([Capability::Tools, Capability::StructuredOutput, Capability::MidSystem]);
+        capabilities.extend(known.reasons.then_some(Capability::Reasoning));
+        capabilities.extend(known.sees.then_some(Capability::Vision));
+        ProviderMetadata {
+            name: "ollama".into(),
+            model: self.model.clone(),
+            // The server gives a model less room than it could use, unless it is told.
+            context_window: self.context_window.map_or(0, u64::from),
+            capabilities,
+        }
+    }
+}
+
+impl fmt::Debug for OllamaProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = &self.transport.base_url;
+        f.debug_struct("OllamaProvider")
+            .field("model", &self.model)
+            .field("server", &url.origin().ascii_serialization())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds an [`OllamaProvider`]; made by [`OllamaProvider::builder`].
+#[must_use = "a builder does nothing before `build`"]
+pub struct OllamaProviderBuilder {
+    model: String,
+    host: String,
+    api_key: Option<SecretString>,
+    context_window: Option<u32>,
+    client: Option<reqwest::Client>,
+    limits: Limits,
+}
+
+impl OllamaProviderBuilder {
+    /// Where the server is, in any form that `OLLAMA_HOST` has: `10.0.0.7`, `host:8080`,
+    /// `https://example.com/ollama`.
+    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+        self.host = url.into();
+        self
+    }
+
+    /// A key, for servers that want one.
+    pub fn api_key(mut self, key: impl Into<SecretString>) -> Self {
+        self.api_key = Some(key.into());
+        self
+    }
+
+    /// Tokens the server makes room for. Its own default is a few thousand, beyond which it
+    /// silently forgets the oldest messages; more takes more memory.
+    pub fn context_window(mut self, tokens: u32) -> Self {
+        self.context_window = Some(tokens);
+        self
+    }
+
+    /// A client of yours (reqwest 0.13), for its proxies, certificates or pool. Its own limit of
+    /// time for a connection counts then.
+    pub fn http_client(mut self, client: reqwest::Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// How long the server may take. To the first piece of content it is given ten minutes unless
+    /// this says otherwise: the model may have to be loaded.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.limits.timeouts = timeouts;
+        self
+    }
+
+    /// Tries after the first, where the server says that it cannot now; 4 unless set. Where no
+    /// server answers, there are 2 at most.
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.limits.max_retries = retries;
+        self
+    }
+
+    /// The provider.
+    ///
+    /// # Errors
+    /// When the address or the key is not usable.
+    pub fn build(self) -> Result<OllamaProvider, LlmError> {
+        let key = self.api_key.map(|key| SecretString::from(key.expose_secret().trim()));
+        let key = key.filter(|key| !key.expose_secret().is_empty());
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &key {
+            let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()))
+                .map_err(|_| LlmError::Auth("the API key fits into no HTTP header".into()))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        let client = match self.client {
+            Some(client) => client,
+            None => default_client(&self.limits.timeouts)?,
+        };
+        let transport = Transport {
+            client,
+            base_url: parse_base_url(&full_url(&self.host))?,
+            headers,
+            redactor: Redactor::new(key.as_ref()),
+            limits: self.limits,
+        };
+        let transport = Arc::new(transport);
+        Ok(OllamaProvider { model: self.model, context_window: self.context_window, transport })
+    }
+}
+
+/// The address of the server: `OLLAMA_HOST` may leave out scheme, host and port, and may be the
+/// address to listen on. People also give the addresses below it.
+fn full_url(host: &str) -> String {
+    let host = host.trim().trim_end_matches('/');
+    let host = ["/v1", "/api/chat", "/api"]
+        .iter()
+        .find_map(|path| host.strip_suffix(path))
+        .unwrap_or(host);
+    let (scheme, rest) = host.split_once("://").unwrap_or(("", host));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    // The last colon begins the port, unless it is one of an IPv6 address.
+    let colon = authority.rfind(':').filter(|at| authority.rfind(']').is_none_or(|end| end < *at));
+    let (name, port) = authority.split_at(colon.unwrap_or(authority.len()));
+    let name = match name {
+        "" | "0.0.0.0" | "[::]" => "127.0.0.1",
+        name => name,
+    };
+    let (scheme, port) = match (scheme, port) {
+        ("", "" | ":") => ("http", ":11434"),
+        ("", port) => ("http", port),
+        (scheme, port) => (scheme, port),
+    };
+    format!("{scheme}://{name}{port}{path}")
+}
+
+#[derive(Deserialize)]
+struct ModelList {
+    models: Vec<ModelEntry>,
+}
+
+#[derive(Deserialize)]
+struct ModelEntry {
+    name: String,
+}
+
+/// A model is loaded before its first word, and reads a long prompt slowly on a small machine.
+const PATIENT: Timeouts = Timeouts {
+    connect: Duration::from_secs(10),
+    first_content: Duration::from_secs(600),
+    stall: Duration::from_secs(120),
+};
+
+const LIST_TIME: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_may_come_in_every_form() {
+        for (host, url) in [
+            ("", "http://127.0.0.1:11434"),
+            ("0.0.0.0", "http://127.0.0.1:11434"),
+            (":8080", "http://127.0.0.1:8080"),
+            ("box", "http://box:11434"),
+            ("box:1", "http://box:1"),
+            ("[::1]", "http://[::1]:11434"),
+            ("[::]:7", "http://127.0.0.1:7"),
+            ("http://box", "http://box"),
+            ("https://ollama.com/", "https://ollama.com"),
+            ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434"),
+            ("https://h/ollama/api/chat", "https://h/ollama"),
+        ] {
+            assert_eq!(full_url(host), url, "{host}");
+        }
+    }
+
+    #[test]
+    fn the_environment_names_server_and_key() {
+        let provider = OllamaProvider::from_variables("m", |name| match name {
+            "OLLAMA_HOST" => Some("box:1".to_owned()),
+            "OLLAMA_API_KEY" => Some("key-0123456789\n".to_owned()),
+            _ => None,
+        });
+        let provider = provider.unwrap();
+        assert_eq!(provider.transport.base_url.as_str(), "http://box:1/");
+        assert_eq!(provider.transport.headers[AUTHORIZATION], "Bearer key-0123456789");
+        assert_eq!(
+            format!("{provider:?}"),
+            r#"OllamaProvider { model: "m", server: "http://box:1", .. }"#
+        );
+        let local = OllamaProvider::from_variables("m", |_| None).unwrap();
+        assert_eq!(local.transport.base_url.as_str(), "http://127.0.0.1:11434/");
+        assert!(local.transport.headers.is_empty());
+    }
+}
