@@ -7,6 +7,7 @@ mod suite {
     mod corpus;
     mod failures;
     mod fixtures;
+    mod ollama;
     mod requests;
     mod retries;
     mod shortcuts;

@@ -5,15 +5,21 @@ use std::num::NonZeroUsize;
 use bytes::Bytes;
 use toolloop_core::StreamEvent;
 use toolloop_providers::codec::openai_chat::ChatDecoder;
-use toolloop_providers::codec::sse::SseFrames;
-use toolloop_providers::codec::{DecodeError, Decoder, Events};
+use toolloop_providers::codec::{DecodeError, Decoder, Events, Frames};
 
-/// Decodes a body that comes in these pieces.
+/// Decodes a Chat Completions body that comes in these pieces.
 pub(crate) fn decode<'a>(
     pieces: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Vec<StreamEvent>, Option<DecodeError>) {
-    let mut frames = SseFrames::with_limit(NonZeroUsize::new(1 << 20).unwrap());
-    let mut decoder = ChatDecoder::default();
+    decode_as::<ChatDecoder>(pieces)
+}
+
+/// Decodes a body of any API that comes in these pieces.
+pub(crate) fn decode_as<'a, D: Decoder>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> (Vec<StreamEvent>, Option<DecodeError>) {
+    let mut frames = Frames::new(D::FRAMING, NonZeroUsize::new(1 << 20).unwrap());
+    let mut decoder = D::default();
     let mut events = Events::new();
     for piece in pieces {
         frames.push(Bytes::copy_from_slice(piece));
