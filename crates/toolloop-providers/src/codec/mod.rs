@@ -13,6 +13,9 @@ mod ids;
 pub mod lines;
 pub mod ollama;
 pub mod openai_chat;
+pub mod openai_responses;
+mod picture;
+mod size;
 pub mod sse;
 mod strict;
 

@@ -16,6 +16,7 @@ use toolloop_core::{
 
 use super::{API, Quirks};
 use crate::codec::arguments::ArgumentsText;
+use crate::codec::picture::PictureUrl;
 
 /// The messages of a request, the system prompt first.
 pub(super) struct Messages<'a> {
@@ -299,30 +300,17 @@ impl Serialize for Part<'_> {
             }
             Self::Picture(media_type, source) => {
                 part.serialize_entry("type", "image_url")?;
-                part.serialize_entry("image_url", &PictureUrl { media_type, source })?;
+                let url = PictureUrl { media_type, source };
+                part.serialize_entry("image_url", &ImageUrl { url })?;
             }
         }
         part.end()
     }
 }
 
-struct PictureUrl<'a> {
-    media_type: &'a str,
-    source: &'a ImageSource,
-}
-
-impl Serialize for PictureUrl<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut url = serializer.serialize_map(Some(1))?;
-        match self.source {
-            ImageSource::Url(address) => url.serialize_entry("url", address)?,
-            ImageSource::Base64(data) => url.serialize_entry(
-                "url",
-                &Shown(format_args!("data:{};base64,{data}", self.media_type)),
-            )?,
-        }
-        url.end()
-    }
+#[derive(serde::Serialize)]
+struct ImageUrl<'a> {
+    url: PictureUrl<'a>,
 }
 
 /// Writes what is shown as a string, without a string in between.

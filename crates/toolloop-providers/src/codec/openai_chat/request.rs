@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
 
 use super::messages::Messages;
+use crate::codec::size::estimated_size;
 use crate::codec::strict;
 
 /// Where servers of this API differ in what they take.
@@ -172,24 +173,4 @@ fn response_format(schema: &JsonSchema) -> Value {
         "type": "json_schema",
         "json_schema": {"name": name, "strict": strict, "schema": schema},
     })
-}
-
-/// About the size of the body, so that the buffer grows once at most.
-fn estimated_size(params: &ChatParams) -> usize {
-    use toolloop_core::ContentBlock::{ProviderData, Reasoning, Text, ToolCall, ToolResult};
-    const ENVELOPE: usize = 96;
-    let blocks = params.messages.iter().flat_map(|message| &message.content);
-    let messages = blocks.map(|block| {
-        let text = match block {
-            Text(text) => text.len(),
-            Reasoning { content } => content.len(),
-            ToolCall(call) => call.name.len() + 256,
-            ToolResult(result) => result.content.len(),
-            ProviderData(data) => data.data.len(),
-            _ => 0,
-        };
-        ENVELOPE + text + text / 16
-    });
-    let tools = params.tools.as_deref().unwrap_or_default().len() * 512;
-    1024 + params.system.as_deref().map_or(0, str::len) + tools + messages.sum::<usize>()
 }

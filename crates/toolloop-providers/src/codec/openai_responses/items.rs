@@ -1,0 +1,264 @@
+//! [`Input`]: a conversation as the items of the API.
+//!
+//! A thought goes back in its place, whole or not at all: the API refuses one whose next item is
+//! missing, and it refuses the id of an item whose thought is missing. Results follow their calls
+//! as items of their own and carry pictures themselves.
+
+use serde::ser::{Error, Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::value::RawValue;
+use toolloop_core::{
+    ChatMessage, ChatRole, ContentBlock, ImageSource, ToolCall, ToolContent, ToolResult,
+};
+
+use super::Quirks;
+use super::kept::{Kept, Members};
+use crate::codec::arguments::ArgumentsText;
+use crate::codec::ids::IdRule;
+use crate::codec::picture::PictureUrl;
+
+/// The input of a request.
+pub(super) struct Input<'a> {
+    pub(super) messages: &'a [ChatMessage],
+    pub(super) quirks: &'a Quirks,
+}
+
+impl Serialize for Input<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        for message in self.messages {
+            let blocks = message.content.as_slice();
+            for result in message.tool_results() {
+                list.serialize_element(&Output(result))?;
+            }
+            match message.role {
+                ChatRole::Assistant => self.assistant(blocks, &mut list)?,
+                role => {
+                    let role = if role == ChatRole::System { "system" } else { "user" };
+                    let parts = Parts(blocks);
+                    if parts.iter().next().is_some() {
+                        list.serialize_element(&Message { kind: "message", role, content: parts })?;
+                    }
+                }
+            }
+        }
+        list.end()
+    }
+}
+
+impl Input<'_> {
+    fn assistant<L: SerializeSeq>(
+        &self,
+        blocks: &[ContentBlock],
+        list: &mut L,
+    ) -> Result<(), L::Error> {
+        // Whether the items from here on are tied to a thought that goes back.
+        let mut tied = false;
+        for (at, block) in blocks.iter().enumerate() {
+            let behind = &blocks[at + 1..];
+            let members = || {
+                let mut members = Members::behind(behind).map_err(L::Error::custom)?;
+                members.id = members.id.filter(|_| tied);
+                Ok(members)
+            };
+            match block {
+                ContentBlock::Text(text) if !text.is_empty() => {
+                    list.serialize_element(&Said { text, members: members()? })?;
+                }
+                ContentBlock::ToolCall(call) => {
+                    list.serialize_element(&Call { call, members: members()? })?;
+                }
+                ContentBlock::ProviderData(data) => {
+                    let Some(kept) = Kept::of_block(block) else { continue };
+                    let goes_back = match kept.is_thought() {
+                        true => self.takes(&kept) && is_followed(behind, blocks),
+                        false => kept.is_whole_among(blocks),
+                    };
+                    if kept.is_thought() {
+                        tied = goes_back && kept.is_encrypted();
+                    }
+                    if goes_back {
+                        let item: &RawValue =
+                            serde_json::from_str(&data.data).map_err(L::Error::custom)?;
+                        list.serialize_element(item)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn takes(&self, thought: &Kept<'_>) -> bool {
+        thought.is_encrypted() || self.quirks.open_thoughts
+    }
+}
+
+/// Whether the item that a thought led to is there and goes back.
+fn is_followed(behind: &[ContentBlock], all: &[ContentBlock]) -> bool {
+    behind
+        .iter()
+        .find_map(|block| match block {
+            ContentBlock::Text(text) => (!text.is_empty()).then_some(true),
+            ContentBlock::ToolCall(_) => Some(true),
+            _ => {
+                let kept = Kept::of_block(block).filter(|kept| !kept.is_thought())?;
+                Some(kept.is_whole_among(all))
+            }
+        })
+        .unwrap_or(false)
+}
+
+#[derive(serde::Serialize)]
+struct Message<T> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    role: &'static str,
+    content: T,
+}
+
+/// What the model said. With its id it is an item of the output; without, a message like any.
+struct Said<'a> {
+    text: &'a str,
+    members: Members<'a>,
+}
+
+impl Serialize for Said<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { text, members } = self;
+        let mut message = serializer.serialize_map(None)?;
+        message.serialize_entry("type", "message")?;
+        message.serialize_entry("role", "assistant")?;
+        match members.id {
+            Some(id) => {
+                message.serialize_entry("id", id)?;
+                message.serialize_entry("status", "completed")?;
+                message.serialize_entry("content", &[OutputText::new(text)])?;
+            }
+            None => message.serialize_entry("content", text)?,
+        }
+        if let Some(phase) = members.phase {
+            message.serialize_entry("phase", phase)?;
+        }
+        message.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+struct OutputText<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+    annotations: [(); 0],
+}
+
+impl<'a> OutputText<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { kind: "output_text", text, annotations: [] }
+    }
+}
+
+struct Call<'a> {
+    call: &'a ToolCall,
+    members: Members<'a>,
+}
+
+impl Serialize for Call<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolCall { id, name, arguments } = self.call;
+        let mut call = serializer.serialize_map(None)?;
+        call.serialize_entry("type", "function_call")?;
+        if let Some(id) = self.members.id {
+            call.serialize_entry("id", id)?;
+        }
+        call.serialize_entry("call_id", &WORDS.legal(id))?;
+        // A model may have made a name up that the API takes in no request.
+        call.serialize_entry("name", &WORDS.legal(name))?;
+        if let Some(namespace) = self.members.namespace {
+            call.serialize_entry("namespace", namespace)?;
+        }
+        call.serialize_entry("arguments", &ArgumentsText(arguments))?;
+        call.end()
+    }
+}
+
+struct Output<'a>(&'a ToolResult);
+
+impl Serialize for Output<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolResult { tool_call_id, content, .. } = self.0;
+        let mut output = serializer.serialize_map(None)?;
+        output.serialize_entry("type", "function_call_output")?;
+        output.serialize_entry("call_id", &WORDS.legal(tool_call_id))?;
+        match (content.as_str(), &content.structured) {
+            _ if !content.images.is_empty() => {
+                output.serialize_entry("output", &Pictures(content))?;
+            }
+            ("", Some(data)) => output.serialize_entry("output", &data.to_string())?,
+            ("", None) => output.serialize_entry("output", "(no output)")?,
+            (text, _) => output.serialize_entry("output", text)?,
+        }
+        output.end()
+    }
+}
+
+/// A result with pictures.
+struct Pictures<'a>(&'a ToolContent);
+
+impl Serialize for Pictures<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = Some(self.0.as_str()).filter(|text| !text.is_empty()).map(Part::Text);
+        let images = self.0.images.iter();
+        let pictures = images.map(|image| Part::Picture(&image.media_type, &image.data));
+        serializer.collect_seq(text.into_iter().chain(pictures))
+    }
+}
+
+/// What a user or the program says: a string where it is one text, which every server takes.
+struct Parts<'a>(&'a [ContentBlock]);
+
+impl<'a> Parts<'a> {
+    fn iter(&self) -> impl Iterator<Item = Part<'a>> {
+        self.0.iter().filter_map(|block| match block {
+            ContentBlock::Text(text) if !text.is_empty() => Some(Part::Text(text)),
+            ContentBlock::Image { media_type, data } => Some(Part::Picture(media_type, data)),
+            _ => None,
+        })
+    }
+}
+
+impl Serialize for Parts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut parts = self.iter();
+        match (parts.next(), parts.next()) {
+            (Some(Part::Text(text)), None) => serializer.serialize_str(text),
+            _ => serializer.collect_seq(self.iter()),
+        }
+    }
+}
+
+enum Part<'a> {
+    Text(&'a str),
+    Picture(&'a str, &'a ImageSource),
+}
+
+impl Serialize for Part<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut part = serializer.serialize_map(None)?;
+        match self {
+            Self::Text(text) => {
+                part.serialize_entry("type", "input_text")?;
+                part.serialize_entry("text", text)?;
+            }
+            Self::Picture(media_type, source) => {
+                part.serialize_entry("type", "input_image")?;
+                part.serialize_entry("detail", "auto")?;
+                part.serialize_entry("image_url", &PictureUrl { media_type, source })?;
+            }
+        }
+        part.end()
+    }
+}
+
+/// Ids of calls, and names of functions in the history.
+const WORDS: IdRule =
+    IdRule { max: 64, allows: |byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte) };

@@ -1,0 +1,173 @@
+//! [`encode`]: the body of a request, written once, straight from the borrowed messages.
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Value, json};
+use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
+
+use super::items::Input;
+use crate::codec::size::estimated_size;
+use crate::codec::strict;
+use crate::models::KnownModel;
+
+/// What a model and its server take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Quirks {
+    /// Whether the model reasons. Only then its thoughts may be asked for, or an effort named.
+    pub reasons: bool,
+    /// Whether to ask for summaries of the thoughts, for people to read. OpenAI gives them to
+    /// organizations that it has verified, and refuses the request of any other.
+    pub summaries: bool,
+    /// Whether the server takes back thoughts that are not encrypted.
+    pub open_thoughts: bool,
+    /// Whether the server pads its events against eavesdroppers unless it is asked not to. The
+    /// padding costs more than the text to read.
+    pub obfuscation: bool,
+}
+
+impl Quirks {
+    /// A model of OpenAI itself; whether it reasons is told from its name.
+    pub fn openai(model: &str) -> Self {
+        Self { open_thoughts: false, obfuscation: true, ..Self::compatible(model) }
+    }
+
+    /// A model of any other server.
+    pub fn compatible(model: &str) -> Self {
+        let reasons = KnownModel::by_name(model).reasons;
+        Self { reasons, summaries: false, open_thoughts: true, obfuscation: false }
+    }
+}
+
+/// Writes the body of a streaming request.
+///
+/// Members that are the same from call to call stand before the input, so that the bodies of a
+/// run share a prefix as long as their conversation. `ChatParams::reasoning_budget` becomes the
+/// effort `low` up to 2,048 tokens, `medium` up to 16,384 and `high` above, the three words that
+/// every reasoning model takes; other models get none. `ChatParams::max_tokens` is at least the
+/// 16 that the API wants. `ChatParams::metadata` is not sent.
+///
+/// # Errors
+/// When a value cannot be written as JSON.
+pub fn encode(model: &str, params: &ChatParams, quirks: &Quirks) -> Result<Vec<u8>, LlmError> {
+    let mut body = Vec::with_capacity(estimated_size(params));
+    serde_json::to_writer(&mut body, &Body { model, params, quirks })
+        .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
+    Ok(body)
+}
+
+struct Body<'a> {
+    model: &'a str,
+    params: &'a ChatParams,
+    quirks: &'a Quirks,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { model, params, quirks } = self;
+        let mut body = serializer.serialize_map(None)?;
+        body.serialize_entry("model", model)?;
+        body.serialize_entry("stream", &true)?;
+        body.serialize_entry("store", &false)?;
+        if quirks.obfuscation {
+            body.serialize_entry("stream_options", &json!({"include_obfuscation": false}))?;
+        }
+        if quirks.reasons {
+            // Refused for models that do not reason.
+            body.serialize_entry("include", &["reasoning.encrypted_content"])?;
+            let effort = params.reasoning_budget.map(effort);
+            let summary = quirks.summaries.then_some("auto");
+            if effort.is_some() || summary.is_some() {
+                body.serialize_entry("reasoning", &Reasoning { effort, summary })?;
+            }
+        }
+        if let Some(temperature) = params.temperature {
+            body.serialize_entry("temperature", &temperature)?;
+        }
+        if let Some(limit) = params.max_tokens {
+            body.serialize_entry("max_output_tokens", &limit.max(LEAST_OUTPUT))?;
+        }
+        // A choice without tools is refused.
+        let tools = params.tools.as_deref().unwrap_or_default();
+        if !tools.is_empty() {
+            body.serialize_entry("tools", &Tools(tools))?;
+            if let Some(choice) = &params.tool_choice {
+                body.serialize_entry("tool_choice", &tool_choice(choice))?;
+            }
+        }
+        if let Some(schema) = &params.structured_output {
+            body.serialize_entry("text", &text_format(schema))?;
+        }
+        if let Some(system) = params.system.as_deref().filter(|text| !text.is_empty()) {
+            body.serialize_entry("instructions", system)?;
+        }
+        body.serialize_entry("input", &Input { messages: &params.messages, quirks })?;
+        body.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Reasoning {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
+}
+
+fn effort(budget: u32) -> &'static str {
+    match budget {
+        0..=2_048 => "low",
+        2_049..=16_384 => "medium",
+        _ => "high",
+    }
+}
+
+struct Tools<'a>(&'a [ToolDefinition]);
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(Tool))
+    }
+}
+
+struct Tool<'a>(&'a ToolDefinition);
+
+impl Serialize for Tool<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolDefinition { name, description, parameters, .. } = self.0;
+        let mut tool = serializer.serialize_map(None)?;
+        tool.serialize_entry("type", "function")?;
+        tool.serialize_entry("name", name)?;
+        if !description.is_empty() {
+            tool.serialize_entry("description", description)?;
+        }
+        match parameters.as_value() {
+            Value::Object(schema) if !schema.is_empty() => {
+                tool.serialize_entry("parameters", schema)?;
+            }
+            _ => {
+                tool.serialize_entry("parameters", &json!({"type": "object", "properties": {}}))?;
+            }
+        }
+        // Said either way: where it is missing, the API takes a schema as strict and changes it.
+        tool.serialize_entry("strict", &strict::fits(parameters.as_value()))?;
+        tool.end()
+    }
+}
+
+fn tool_choice(choice: &ToolChoice) -> Value {
+    match choice {
+        ToolChoice::None => json!("none"),
+        ToolChoice::Required => json!("required"),
+        ToolChoice::Specific(name) => json!({"type": "function", "name": name}),
+        _ => json!("auto"),
+    }
+}
+
+fn text_format(schema: &JsonSchema) -> Value {
+    let schema = schema.as_value();
+    let (name, strict) = (strict::name(schema), strict::fits(schema));
+    json!({"format": {"type": "json_schema", "name": name, "strict": strict, "schema": schema}})
+}
+
+/// The API refuses a lower limit.
+const LEAST_OUTPUT: u32 = 16;
