@@ -35,11 +35,13 @@ pub(crate) struct WholeResult {
 }
 
 impl Conversation {
-    pub(crate) fn new(mut params: ChatParams) -> Self {
-        transcript::repair(&mut params.messages);
+    /// Takes the first request; says what was repaired in its messages.
+    pub(crate) fn new(mut params: ChatParams) -> (Self, Vec<String>) {
+        let repairs = transcript::repair(&mut params.messages);
         let ids = params.messages.iter().flat_map(ChatMessage::tool_calls);
         let ids = Arc::new(ids.map(|call| call.id.clone()).collect());
-        Self { params: Arc::new(params), ids, whole: VecDeque::new(), masked: BTreeMap::new() }
+        let (whole, masked) = (VecDeque::new(), BTreeMap::new());
+        (Self { params: Arc::new(params), ids, whole, masked }, repairs)
     }
 
     pub(crate) fn params(&self) -> &Arc<ChatParams> {
@@ -123,23 +125,25 @@ impl Conversation {
         self.whole = kept;
     }
 
-    /// Adds messages of the caller. What stands before them stays where it is.
-    pub(crate) fn extend(&mut self, mut messages: Vec<ChatMessage>) {
+    /// Adds messages of the caller, and says what was repaired in them. What stands before them
+    /// stays where it is.
+    pub(crate) fn extend(&mut self, mut messages: Vec<ChatMessage>) -> Vec<String> {
         if messages.is_empty() {
-            return;
+            return Vec::new();
         }
-        transcript::repair_behind(&self.ids, &mut messages);
+        let repairs = transcript::repair_behind(&self.ids, &mut messages);
         let calls = messages.iter().flat_map(ChatMessage::tool_calls);
         let ids: Vec<String> = calls.map(|call| call.id.clone()).collect();
         if !ids.is_empty() {
             Arc::make_mut(&mut self.ids).extend(ids);
         }
         Arc::make_mut(&mut self.params).messages.extend(messages);
+        repairs
     }
 
-    /// Takes the caller's edit of the whole, unmasked conversation.
-    pub(crate) fn replace(&mut self, mut messages: Vec<ChatMessage>) {
-        transcript::repair(&mut messages);
+    /// Takes the caller's edit of the whole, unmasked conversation; says what was repaired in it.
+    pub(crate) fn replace(&mut self, mut messages: Vec<ChatMessage>) -> Vec<String> {
+        let repairs = transcript::repair(&mut messages);
         let originals = std::mem::take(&mut self.masked);
         let results = self.params.messages.iter().flat_map(ChatMessage::tool_results);
         let mut masks: BTreeMap<&str, &ToolContent> = results
@@ -159,6 +163,7 @@ impl Conversation {
         }
         Arc::make_mut(&mut self.params).messages = messages;
         self.reindex();
+        repairs
     }
 
     /// Lets the model see its tools but call none.

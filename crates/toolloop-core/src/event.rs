@@ -56,6 +56,11 @@ pub enum LoopEvent {
         /// How many.
         count: usize,
     },
+    /// Messages of the caller were such as no provider takes, and were repaired.
+    MessagesRepaired {
+        /// A sentence for each repair.
+        repairs: Vec<String>,
+    },
     /// A tool starts to run.
     ToolExecutionStart {
         /// Id of the call.

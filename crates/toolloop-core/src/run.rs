@@ -234,8 +234,9 @@ pub(crate) struct LastReply {
 impl Run {
     /// Starts a run. The conversation in `params` is repaired where no provider would take it.
     pub fn new(config: RunConfig, params: ChatParams) -> Self {
+        let (conversation, repairs) = Conversation::new(params);
         let mut shared = Shared {
-            conversation: Conversation::new(params),
+            conversation,
             config,
             iteration: 0,
             total_usage: Usage::default(),
@@ -246,6 +247,7 @@ impl Run {
             injected: Vec::new(),
             out: VecDeque::new(),
         };
+        shared.tell_repairs(repairs);
         let state = step::begin(&mut shared);
         Self { version: FORMAT_VERSION, shared, state, misuse: None }
     }
@@ -441,7 +443,15 @@ impl Shared {
         let injected = std::mem::take(&mut self.injected);
         if !injected.is_empty() {
             self.event(LoopEvent::MessagesInjected { count: injected.len() });
-            self.conversation.extend(injected);
+            let repairs = self.conversation.extend(injected);
+            self.tell_repairs(repairs);
+        }
+    }
+
+    /// Tells what was repaired in messages of the caller.
+    pub(crate) fn tell_repairs(&mut self, repairs: Vec<String>) {
+        if !repairs.is_empty() {
+            self.event(LoopEvent::MessagesRepaired { repairs });
         }
     }
 

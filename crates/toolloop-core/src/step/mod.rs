@@ -85,7 +85,8 @@ pub(crate) fn advance(state: State, shared: &mut Shared, input: Input) -> State 
             shared.remember_reply(response, None);
             // The conversation that was edited had them in it.
             shared.injected.clear();
-            shared.conversation.replace(messages);
+            let repairs = shared.conversation.replace(messages);
+            shared.tell_repairs(repairs);
             state
         }
         Input::Continue => request::begin(shared),
