@@ -12,7 +12,8 @@
 //!              pure: no socket, no clock, no key
 //! ```
 //!
-//! [`OpenAiProvider`] speaks to OpenAI and to every server that has its Chat Completions API.
+//! [`OpenAiProvider`] speaks to OpenAI and to every server that has its Chat Completions API,
+//! [`ResponsesProvider`] to those that have its Responses API.
 //! A reply is one [`ChatStream`](toolloop_core::ChatStream) that does its work as it is polled:
 //! no task, no channel. Dropping it closes the request.
 
@@ -23,5 +24,8 @@ mod openai;
 mod transport;
 
 pub use ollama::{OllamaProvider, OllamaProviderBuilder};
-pub use openai::{OpenAiProvider, OpenAiProviderBuilder};
+pub use openai::{
+    OpenAiBuilder, OpenAiProvider, OpenAiProviderBuilder, ResponsesProvider,
+    ResponsesProviderBuilder,
+};
 pub use transport::Timeouts;

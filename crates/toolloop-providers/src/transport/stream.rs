@@ -1,5 +1,6 @@
 //! [`ReplyStream`]: one model call, from its first byte out to its last byte in.
 
+use std::future::poll_fn;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use futures_core::Stream;
 use http_body::Body as _;
 use reqwest::{Body, Request, Response};
 use tokio::time::Instant;
-use toolloop_core::{LlmError, StreamEvent};
+use toolloop_core::{ChatResponse, LlmError, ReplyAssembler, StreamEvent};
 
 use super::deadline::Deadline;
 use super::failure::{AttemptError, Peer, RetryClass, root_cause};
@@ -135,6 +136,15 @@ impl<D: Decoder> ReplyStream<D> {
         };
         stream.send();
         stream
+    }
+
+    /// Reads to the end, for a caller who wants nothing before.
+    pub(crate) async fn into_response(mut self) -> Result<ChatResponse, LlmError> {
+        let mut assembler = ReplyAssembler::detached();
+        while let Some(event) = poll_fn(|cx| Pin::new(&mut self).poll_next(cx)).await {
+            assembler.push(event?)?;
+        }
+        assembler.into_response()
     }
 
     fn send(&mut self) {
