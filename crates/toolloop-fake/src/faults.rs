@@ -27,7 +27,7 @@ pub enum Fault {
     StallAtEvent {
         /// The event.
         event: usize,
-        /// Sends the comment `: ping` at this interval, in streams only.
+        /// Sends the comment `: ping` at this interval, in server-sent events only.
         #[serde(default, rename = "ping_every_ms", deserialize_with = "optional_millis")]
         ping_every: Option<Duration>,
     },

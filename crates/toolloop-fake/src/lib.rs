@@ -1,9 +1,9 @@
 //! A fake model provider for tests: it speaks a real API strictly, plays scripts, and breaks
 //! connections on request.
 //!
-//! [`FakeServer`] listens on the loopback and serves OpenAI Chat Completions, as a stream and as
-//! one object, at `POST /v1/chat/completions`, and `GET /v1/models`. It refuses what the API
-//! refuses, with the API's status and sentence, so an agent that passes here does not meet those
+//! [`FakeServer`] listens on the loopback and serves, as a stream and as one object,
+//! OpenAI Chat Completions (`POST /v1/chat/completions`, `GET /v1/models`) and Ollama's own API
+//! (`POST /api/chat`, `GET /api/tags`), all from one script. It refuses what the API refuses, with the API's status and sentence, so an agent that passes here does not meet those
 //! refusals in production. A [`Script`] says what the model replies; a [`Fault`] what goes wrong
 //! on the way; [`log`](FakeServer::log) what was really written.
 //!
@@ -67,6 +67,7 @@ mod demo;
 mod faults;
 mod http;
 mod log;
+pub mod ollama;
 pub mod openai_chat;
 mod playback;
 mod player;

@@ -28,6 +28,11 @@ pub struct Request {
 }
 
 impl Request {
+    /// The path without its query.
+    pub(crate) fn route(&self) -> &str {
+        self.path.split('?').next().unwrap_or_default()
+    }
+
     /// The first header of this name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())

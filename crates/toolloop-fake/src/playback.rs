@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::faults::Fault;
+use crate::reply::{Chunk, Raw};
 
 /// A response, before it is played.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,6 +56,40 @@ pub(crate) enum Step {
 }
 
 impl Answer {
+    /// Bytes as they are.
+    pub(crate) fn raw(raw: Raw, chunk: Chunk) -> Self {
+        let Raw { status, content_type, body } = raw;
+        let filler = match content_type.as_str() {
+            stream if stream.starts_with(SSE) => {
+                Filler { prefix: br#"data: {"id":""#.to_vec(), suffix: b"\"}\n\n".to_vec() }
+            }
+            lines if lines.starts_with(LINES) => {
+                Filler { prefix: br#"{"id":""#.to_vec(), suffix: b"\"}\n".to_vec() }
+            }
+            _ => Filler::json(),
+        };
+        Self {
+            status,
+            streamed: content_type.starts_with(SSE) || content_type.starts_with(LINES),
+            headers: vec![("content-type".to_owned(), content_type)],
+            events: chunk.split_bytes(&body),
+            filler,
+            faults: Vec::new(),
+        }
+    }
+
+    /// Adds what a script adds to every reply; its headers replace those of the same name.
+    pub(crate) fn add(&mut self, headers: Vec<(String, String)>, faults: Vec<Fault>) {
+        self.headers.retain(|(name, _)| !headers.iter().any(|(own, _)| own == name));
+        self.headers.extend(headers);
+        self.faults = faults;
+    }
+
+    /// Whether an event is a line.
+    fn is_lines(&self) -> bool {
+        self.headers.iter().any(|(name, value)| name == "content-type" && value.starts_with(LINES))
+    }
+
     /// What the connection does. Nothing follows a stall, an end, a close or a reset.
     pub(crate) fn steps(self) -> Vec<Step> {
         let mut steps = Vec::new();
@@ -111,7 +146,9 @@ impl Answer {
         let Filler { prefix, suffix } = &self.filler;
         let bytes = match fault {
             Fault::StallAtEvent { ping_every, .. } => {
-                return Step::Stall { ping_every: ping_every.filter(|_| self.streamed) };
+                // Lines have no comments.
+                let may_ping = self.streamed && !self.is_lines();
+                return Step::Stall { ping_every: ping_every.filter(|_| may_ping) };
             }
             Fault::HugeEvent { bytes, .. } => {
                 let around = (prefix.len() + suffix.len()) as u64;
@@ -119,8 +156,14 @@ impl Answer {
                 return Step::Fill { filler: self.filler.clone(), fill, event: true };
             }
             Fault::GarbageAtEvent { bytes, .. } => bytes.clone(),
+            Fault::MalformedJsonAtEvent(_) if self.is_lines() => {
+                [prefix.as_slice(), b"\n"].concat()
+            }
             Fault::MalformedJsonAtEvent(_) => [prefix.as_slice(), b"\n\n"].concat(),
             Fault::InvalidUtf8AtEvent(_) => [prefix.as_slice(), b"\xff\xfe", suffix].concat(),
+            Fault::ErrorAtEvent { error, .. } if self.is_lines() => {
+                format!("{}\n", json!({ "error": error })).into_bytes()
+            }
             Fault::ErrorAtEvent { error, .. } => {
                 format!("data: {}\n\n", json!({ "error": error })).into_bytes()
             }
@@ -128,6 +171,13 @@ impl Answer {
             _ => return Step::Close,
         };
         Step::Write { bytes, event: true }
+    }
+}
+
+impl Filler {
+    /// Of an answer that is no stream.
+    pub(crate) fn json() -> Self {
+        Self { prefix: br#"{"id":""#.to_vec(), suffix: br#""}"#.to_vec() }
     }
 }
 
@@ -186,6 +236,9 @@ fn cut(steps: Vec<Step>, limit: u64) -> Vec<Step> {
     kept.push(Step::Close);
     kept
 }
+
+const SSE: &str = "text/event-stream";
+const LINES: &str = "application/x-ndjson";
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! [`Reply`]: what the server says to one request, in no API's words.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::faults::Fault;
 
@@ -41,14 +41,7 @@ impl Reply {
 
     /// The request fails with this status and a body in the form of the API.
     pub fn error(status: u16, message: impl Into<String>) -> Self {
-        let (kind, code) = match status {
-            401 => ("invalid_request_error", Some("invalid_api_key")),
-            429 => ("requests", Some("rate_limit_exceeded")),
-            500.. => ("server_error", None),
-            _ => ("invalid_request_error", None),
-        };
-        let error = json!({"message": message.into(), "type": kind, "param": null, "code": code});
-        Self::json(status, &json!({ "error": error }))
+        Self::of(Content::Error { status, message: message.into() }, Chunk::Whole)
     }
 
     /// Any status with a JSON body.
@@ -56,15 +49,11 @@ impl Reply {
         Self::raw(status, "application/json", format!("{body:#}"))
     }
 
-    /// Any status with any body; a body of type `text/event-stream` is sent as a stream.
+    /// Any status with any body; one of type `text/event-stream` or `application/x-ndjson` is sent
+    /// as a stream.
     pub fn raw(status: u16, content_type: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
         let raw = Raw { status, content_type: content_type.into(), body: body.into() };
-        Self {
-            content: Content::Raw(raw),
-            chunk: Chunk::Whole,
-            headers: Vec::new(),
-            faults: Vec::new(),
-        }
+        Self::of(Content::Raw(raw), Chunk::Whole)
     }
 
     /// A page where JSON is due: what a proxy or a login portal answers.
@@ -121,6 +110,10 @@ impl Reply {
         self
     }
 
+    fn of(content: Content, chunk: Chunk) -> Self {
+        Self { content, chunk, headers: Vec::new(), faults: Vec::new() }
+    }
+
     /// A raw reply has no message to change and stays as it is.
     fn with_message(mut self, change: impl FnOnce(&mut Message)) -> Self {
         if let Content::Message(message) = &mut self.content {
@@ -132,12 +125,7 @@ impl Reply {
 
 impl From<Message> for Reply {
     fn from(message: Message) -> Self {
-        Self {
-            content: Content::Message(message),
-            chunk: Chunk::Words,
-            headers: Vec::new(),
-            faults: Vec::new(),
-        }
+        Self::of(Content::Message(message), Chunk::Words)
     }
 }
 
@@ -146,6 +134,13 @@ impl From<Message> for Reply {
 pub enum Content {
     /// A reply of the model, written in the form of the API that was asked.
     Message(Message),
+    /// A failure, written in the form of the API that was asked.
+    Error {
+        /// The HTTP status.
+        status: u16,
+        /// The sentence.
+        message: String,
+    },
     /// Bytes as they are.
     Raw(Raw),
 }
@@ -345,16 +340,5 @@ mod tests {
     fn a_raw_body_is_cut_anywhere() {
         assert_eq!(Chunk::Bytes(2).split_bytes("é漢".as_bytes()).len(), 3);
         assert_eq!(Chunk::Whole.split_bytes(b""), Vec::<Vec<u8>>::new());
-    }
-
-    #[test]
-    fn an_error_has_the_form_of_the_api() {
-        let Content::Raw(raw) = Reply::error(429, "Slow down").content else { panic!() };
-        let body: Value = serde_json::from_slice(&raw.body).unwrap();
-        let error = json!({
-            "message": "Slow down", "type": "requests", "param": null,
-            "code": "rate_limit_exceeded",
-        });
-        assert_eq!((raw.status, body), (429, json!({ "error": error })));
     }
 }

@@ -13,11 +13,10 @@ use tokio::task::JoinSet;
 
 use crate::http::{Incoming, RequestReader};
 use crate::log::{End, Exchange, Log, Request};
-use crate::openai_chat;
 use crate::playback::Answer;
 use crate::player::{Played, play};
-use crate::refusal::Refusal;
 use crate::script::Script;
+use crate::{ollama, openai_chat};
 
 /// A model provider on the loopback, until it is dropped.
 ///
@@ -130,8 +129,10 @@ impl Shared {
 
     fn answer(&self, request: &Request, authorization: Option<&str>) -> Answer {
         let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut answer = route(&mut script, request, authorization)
-            .unwrap_or_else(|refusal| openai_chat::refuse(&refusal));
+        let mut answer = match request.route() {
+            path if path.starts_with("/api/") => ollama::route(&mut script, request, authorization),
+            _ => openai_chat::route(&mut script, request, authorization),
+        };
         if !answer.headers.iter().any(|(name, _)| name == "x-request-id") {
             let id = format!("req_fake_{}", request.number);
             answer.headers.push(("x-request-id".to_owned(), id));
@@ -199,29 +200,4 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
             _ => return,
         }
     }
-}
-
-fn route(
-    script: &mut Script,
-    request: &Request,
-    authorization: Option<&str>,
-) -> Result<Answer, Refusal> {
-    let (method, path) = (request.method.as_str(), request.path.as_str());
-    let route = path.split('?').next().unwrap_or_default();
-    match (method, route) {
-        ("POST", "/v1/chat/completions") | ("GET", "/v1/models") => {}
-        (_, "/v1/chat/completions" | "/v1/models") => {
-            return Err(openai_chat::wrong_method(method, route));
-        }
-        _ => return Err(openai_chat::unknown_path(method, route)),
-    }
-    if let Some(key) = &script.key {
-        openai_chat::authorize(key, authorization)?;
-    }
-    if method == "GET" {
-        return Ok(openai_chat::models(&script.models));
-    }
-    openai_chat::validate(&request.body)?;
-    openai_chat::check_model(&script.models, request.body["model"].as_str().unwrap_or_default())?;
-    Ok(openai_chat::answer(request, (script.replies)(request)))
 }

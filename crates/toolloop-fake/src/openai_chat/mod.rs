@@ -7,15 +7,46 @@ mod validate;
 
 use serde_json::json;
 
-pub(crate) use authorize::authorize;
-pub(crate) use render::answer;
 pub use validate::validate;
 
-use crate::playback::Answer;
+use authorize::authorize;
+use render::answer;
+
+use crate::log::Request;
+use crate::playback::{Answer, Filler};
 use crate::refusal::Refusal;
+use crate::script::Script;
+
+/// The answer to a request, whatever its path.
+pub(crate) fn route(script: &mut Script, request: &Request, authorization: Option<&str>) -> Answer {
+    serve(script, request, authorization)
+        .unwrap_or_else(|refusal| json_answer(refusal.status, &refusal.body))
+}
+
+fn serve(
+    script: &mut Script,
+    request: &Request,
+    authorization: Option<&str>,
+) -> Result<Answer, Refusal> {
+    let (method, path) = (request.method.as_str(), request.route());
+    match (method, path) {
+        ("POST", "/v1/chat/completions") | ("GET", "/v1/models") => {}
+        (_, "/v1/chat/completions" | "/v1/models") => return Err(wrong_method(method, path)),
+        _ => return Err(unknown_path(method, path)),
+    }
+    if let Some(key) = &script.key {
+        authorize(key, authorization)?;
+    }
+    if method == "GET" {
+        return Ok(models(&script.models));
+    }
+    validate(&request.body)?;
+    check_model(&script.models, request.body["model"].as_str().unwrap_or_default())?;
+    Ok(answer(request, (script.replies)(request)))
+}
 
 /// Refuses a model that is not among the known ones; any is known where none is named.
-pub(crate) fn check_model(known: &[String], name: &str) -> Result<(), Refusal> {
+fn check_model(known: &[String], name: &str) -> Result<(), Refusal> {
     if known.is_empty() || known.iter().any(|known| known == name) {
         return Ok(());
     }
@@ -24,7 +55,7 @@ pub(crate) fn check_model(known: &[String], name: &str) -> Result<(), Refusal> {
 }
 
 /// The list of models.
-pub(crate) fn models(known: &[String]) -> Answer {
+fn models(known: &[String]) -> Answer {
     let data: Vec<_> = known
         .iter()
         .map(|id| json!({"id": id, "object": "model", "created": CREATED, "owned_by": "fake"}))
@@ -32,17 +63,13 @@ pub(crate) fn models(known: &[String]) -> Answer {
     json_answer(200, &json!({"object": "list", "data": data}))
 }
 
-pub(crate) fn refuse(refusal: &Refusal) -> Answer {
-    json_answer(refusal.status, &refusal.body)
-}
-
 /// A path that the API does not have.
-pub(crate) fn unknown_path(method: &str, path: &str) -> Refusal {
+fn unknown_path(method: &str, path: &str) -> Refusal {
     Refusal::openai(404, format!("Invalid URL ({method} {path})"), None, None)
 }
 
 /// A path that the API has, asked in the wrong way.
-pub(crate) fn wrong_method(method: &str, path: &str) -> Refusal {
+fn wrong_method(method: &str, path: &str) -> Refusal {
     let message = format!(
         "Not allowed to {method} on {path}. (HINT: Perhaps you meant to use a different HTTP method?)"
     );
@@ -55,7 +82,7 @@ fn json_answer(status: u16, body: &serde_json::Value) -> Answer {
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
         streamed: false,
         events: vec![format!("{body:#}").into_bytes()],
-        filler: render::json_filler(),
+        filler: Filler::json(),
         faults: Vec::new(),
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::CREATED;
+use super::{CREATED, json_answer};
 use crate::faults::Fault;
 use crate::log::Request;
 use crate::playback::{Answer, Filler};
-use crate::reply::{Call, Chunk, Content, Message, Raw, Reply, UsageReport};
+use crate::reply::{Call, Chunk, Content, Message, Reply, UsageReport};
 
 /// The answer to a request that was accepted.
 pub(crate) fn answer(request: &Request, reply: Reply) -> Answer {
@@ -19,17 +19,22 @@ pub(crate) fn answer(request: &Request, reply: Reply) -> Answer {
                 _ => completion.whole(),
             }
         }
-        Content::Raw(raw) => raw_answer(raw, chunk),
+        Content::Error { status, message } => json_answer(status, &error(status, &message)),
+        Content::Raw(raw) => Answer::raw(raw, chunk),
     };
-    answer.headers.retain(|(name, _)| !headers.iter().any(|(own, _)| own == name));
-    answer.headers.extend(headers);
-    answer.faults = faults;
+    answer.add(headers, faults);
     answer
 }
 
-/// What big and broken events are made of where the answer is no stream.
-pub(crate) fn json_filler() -> Filler {
-    Filler { prefix: br#"{"id":""#.to_vec(), suffix: br#""}"#.to_vec() }
+/// The body of a failure.
+fn error(status: u16, message: &str) -> Value {
+    let (kind, code) = match status {
+        401 => ("invalid_request_error", Some("invalid_api_key")),
+        429 => ("requests", Some("rate_limit_exceeded")),
+        500.. => ("server_error", None),
+        _ => ("invalid_request_error", None),
+    };
+    json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
 }
 
 struct Completion<'a> {
@@ -98,7 +103,7 @@ impl Completion<'_> {
             headers: vec![content_type("application/json")],
             streamed: false,
             events: vec![body.to_string().into_bytes()],
-            filler: json_filler(),
+            filler: Filler::json(),
             faults: Vec::new(),
         }
     }
@@ -211,22 +216,6 @@ fn whole_call(call: &Call, id: &str) -> Value {
         "type": "function",
         "function": {"name": call.name, "arguments": call.arguments},
     })
-}
-
-fn raw_answer(raw: Raw, chunk: Chunk) -> Answer {
-    let streamed = raw.content_type.starts_with("text/event-stream");
-    Answer {
-        status: raw.status,
-        headers: vec![content_type(&raw.content_type)],
-        streamed,
-        events: chunk.split_bytes(&raw.body),
-        filler: if streamed {
-            Filler { prefix: br#"data: {"id":""#.to_vec(), suffix: b"\"}\n\n".to_vec() }
-        } else {
-            json_filler()
-        },
-        faults: Vec::new(),
-    }
 }
 
 fn content_type(value: &str) -> (String, String) {
@@ -375,6 +364,17 @@ mod tests {
         let data = std::str::from_utf8(&event).unwrap().strip_prefix("data: ").unwrap();
         let chunk: Value = serde_json::from_str(data).unwrap();
         assert_eq!(chunk["choices"][0]["delta"], json!({"content": "text"}));
+    }
+
+    #[test]
+    fn an_error_has_the_form_of_the_api() {
+        let answer = answer(&request(json!({})), Reply::error(429, "Slow down"));
+        let body: Value = serde_json::from_slice(&answer.events.concat()).unwrap();
+        let error = json!({
+            "message": "Slow down", "type": "requests", "param": null,
+            "code": "rate_limit_exceeded",
+        });
+        assert_eq!((answer.status, body), (429, json!({ "error": error })));
     }
 
     #[test]
