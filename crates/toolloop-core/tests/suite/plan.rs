@@ -133,8 +133,13 @@ pub(crate) fn said() -> impl Strategy<Value = Said> {
         events.push(StreamEvent::Done { stop_reason });
         Said { events, failure: None }
     });
-    let broken = (vec(piece(), 0..4), option::of(Just(Failure::Timeout { elapsed_ms: 3 })));
-    let broken = broken.prop_map(|(pieces, failure)| Said { events: numbered(pieces), failure });
+    let failure = Failure::Timeout { elapsed_ms: 3 };
+    let broken = (vec(piece(), 0..4), option::of(tokens()), option::of(Just(failure)));
+    let broken = broken.prop_map(|(pieces, usage, failure)| {
+        let mut events = numbered(pieces);
+        events.extend(usage.map(StreamEvent::Usage));
+        Said { events, failure }
+    });
     prop_oneof![8 => whole, 1 => broken]
 }
 

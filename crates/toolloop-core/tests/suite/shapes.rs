@@ -82,9 +82,10 @@ fn approvals() {
 fn stop_condition() {
     let mut world = World::new("go")
         .config(|config| config.has_stop_when = true)
-        .says("m/1", Said::calls(&[("a", "add", json!({}))]))
-        .says("m/2", two_calls());
-    world.stops.at.insert(key("s/2"), StopDecision::StopWithReason("enough".into()));
+        .says("m/1", Said::calls(&[("c", "add", json!({}))]))
+        .says("m/2", Said::calls(&[("d", "search", json!({})), ("e", "nothing", json!({}))]))
+        .says("m/3", two_calls());
+    world.stops.at.insert(key("s/3"), StopDecision::StopWithReason("enough".into()));
     snapshot!(world);
 }
 
@@ -136,6 +137,16 @@ fn limit_of_iterations() {
     let world = World::new("go")
         .config(|config| config.max_iterations = 1)
         .says("m/1", Said::calls(&[("a", "add", json!({}))]));
+    snapshot!(world);
+}
+
+/// Nothing more is asked, though the caller has said more.
+#[test]
+fn injected_during_the_last_answer() {
+    let world = World::new("go")
+        .config(|config| config.max_iterations = 1)
+        .says("m/1", Said::text("First."))
+        .caller(When::At(ms(5)), Input::Inject(vec![ChatMessage::user("wait")]));
     snapshot!(world);
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolloop_core::effect::{Action, ApprovalOutcome, Effect, Outcome, Reply};
 use toolloop_core::run::Input;
-use toolloop_core::{ChatMessage, ContentBlock, LoopEvent, ToolLoopResult};
+use toolloop_core::{ChatMessage, ContentBlock, LoopEvent, ToolLoopResult, ToolResult};
 
 pub(crate) fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap()
@@ -87,8 +87,16 @@ pub(crate) fn result(result: &ToolLoopResult) -> String {
     )
 }
 
+pub(crate) fn results(results: &[ToolResult]) -> String {
+    list(results, |result| block(&ContentBlock::ToolResult(result.clone())))
+}
+
 fn blocks(content: &[ContentBlock]) -> String {
-    list(content, |block| match block {
+    list(content, block)
+}
+
+fn block(block: &ContentBlock) -> String {
+    match block {
         ContentBlock::Text(text) => quote(text),
         ContentBlock::ToolCall(call) => format!("{}={call}", call.id),
         ContentBlock::ToolResult(result) => {
@@ -96,7 +104,7 @@ fn blocks(content: &[ContentBlock]) -> String {
             format!("{}{mark} {}", result.tool_call_id, quote(&result.content))
         }
         other => tagged(other),
-    })
+    }
 }
 
 fn list<T>(items: &[T], show: impl Fn(&T) -> String) -> String {

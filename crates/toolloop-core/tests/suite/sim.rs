@@ -142,7 +142,11 @@ impl Sim {
                 Output::Perform(effect) => self.perform(effect),
                 Output::Abort(key) => self.abort(key),
                 Output::Wait { deadline } => break deadline,
-                Output::Yielded => return Some(self.caller_after_yield()),
+                Output::Yielded => {
+                    let results = show::results(self.run.last_results());
+                    self.lines.push(format!("{:>4} -> yielded {results}", self.clock_text()));
+                    return Some(self.caller_after_yield());
+                }
                 Output::Finished => {
                     assert_eq!(self.keys_at_work(), [], "left behind at the end");
                     return None;
@@ -169,6 +173,7 @@ impl Sim {
     fn check(&mut self) {
         let messages = self.run.messages();
         assert!(keeps_grammar(&messages), "{}", show::conversation(&messages));
+        assert!(self.run.iteration() <= self.world.config.max_iterations);
         if self.reloads {
             while !self.run_is_drained() {}
             let stored = show::json(&self.run);
@@ -314,7 +319,17 @@ impl Sim {
             Action::ReadForceMask => {
                 Outcome::ForceMask(self.world.force_mask(key).into_iter().collect())
             }
-            Action::DecideStop => Outcome::Stop(self.world.decide_stop(key)),
+            Action::DecideStop => {
+                // An ending run is no longer interested.
+                if let Some(context) = self.run.stop_context() {
+                    assert_eq!(context.total_usage, self.run.total_usage());
+                    let results = show::results(context.last_tool_results);
+                    let executed = context.tool_calls_executed;
+                    let line = format!("{executed} tools so far, last: {results}");
+                    self.lines.push(format!("{:>4}    {line}", self.clock_text()));
+                }
+                Outcome::Stop(self.world.decide_stop(key))
+            }
             Action::Approve(_) => Outcome::Approval(self.world.approve(key)),
             Action::RunTool(call) => Outcome::Tool(self.world.run_tool(key, &call)),
             Action::ProcessResult { result, .. } => {
@@ -324,7 +339,7 @@ impl Sim {
         }
     }
 
-    /// Of a model call the first half has arrived by then.
+    /// Of a model call the first half has arrived by then; a tool's nested loops have used all.
     fn cut(&self, key: EffectKey, work: AtWork) -> Outcome {
         let partial = work.assembler.map(|mut assembler| {
             let events = self.world.said(key).events;
@@ -334,7 +349,11 @@ impl Sim {
             }
             assembler.into_partial()
         });
-        Outcome::Cut { partial, usage: None }
+        let usage = match &work.effect.action {
+            Action::RunTool(call) => self.world.run_tool(key, call).usage,
+            _ => None,
+        };
+        Outcome::Cut { partial, usage }
     }
 
     fn clock_text(&self) -> u128 {
