@@ -69,12 +69,11 @@ impl AwaitingReply {
         partial: ChatResponse,
     ) -> State {
         shared.event(LoopEvent::Usage(partial.usage));
+        shared.keep_partial(partial);
         if self.is_final_answer {
             // The run had reached its end; what it has is worth more than this error.
-            shared.total_usage += partial.usage;
             return ending::at_limit(shared);
         }
-        shared.keep_partial(partial);
         State::Finished(Err(failure))
     }
 }

@@ -5,11 +5,11 @@ use toolloop_core::effect::ApprovalOutcome;
 use toolloop_core::run::Input;
 use toolloop_core::{
     ChatMessage, LoopAction, LoopDetectionConfig, ObservationMaskingConfig, StopDecision,
-    StopReason,
+    StopReason, StreamEvent,
 };
 
 use super::sim::Sim;
-use super::world::{Said, When, World, call_events, failure, key, ms, output};
+use super::world::{Said, When, World, call_events, failure, key, ms, output, usage};
 
 macro_rules! snapshot {
     ($world:expr) => {
@@ -153,7 +153,7 @@ fn injected_during_the_last_answer() {
 /// The model calls a tool although tools are off.
 #[test]
 fn final_answer() {
-    let mut events = vec![toolloop_core::StreamEvent::TextDelta("So far: 3.".into())];
+    let mut events = vec![StreamEvent::TextDelta("So far: 3.".into())];
     events.extend(call_events(0, "b", "add", "{}"));
     let world = World::new("go")
         .config(|config| {
@@ -162,6 +162,20 @@ fn final_answer() {
         })
         .says("m/1", Said::calls(&[("a", "add", json!({}))]))
         .says("m/1/2", Said::stream(events, StopReason::ToolUse));
+    snapshot!(world);
+}
+
+/// The run was at its end anyway; what arrived is kept, and its tokens are counted.
+#[test]
+fn a_final_answer_that_breaks() {
+    let events = vec![StreamEvent::TextDelta("So".into()), StreamEvent::Usage(usage(3, 1))];
+    let world = World::new("go")
+        .config(|config| {
+            config.max_iterations = 1;
+            config.final_answer = true;
+        })
+        .says("m/1", Said::calls(&[("a", "add", json!({}))]))
+        .says("m/1/2", Said::broken(events));
     snapshot!(world);
 }
 
@@ -185,7 +199,7 @@ fn a_reply_cut_by_its_limit() {
 
 #[test]
 fn a_stream_that_breaks() {
-    let mut events = vec![toolloop_core::StreamEvent::TextDelta("I will".into())];
+    let mut events = vec![StreamEvent::TextDelta("I will".into())];
     events.extend(call_events(0, "b", "add", "{}"));
     let world = World::new("go")
         .says("m/1", Said::calls(&[("a", "add", json!({}))]))
