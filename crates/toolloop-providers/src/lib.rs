@@ -17,12 +17,16 @@
 //! A reply is one [`ChatStream`](toolloop_core::ChatStream) that does its work as it is polled:
 //! no task, no channel. Dropping it closes the request.
 
+mod aicore;
+mod anthropic;
 pub mod codec;
 mod models;
 mod ollama;
 mod openai;
 mod transport;
 
+pub use aicore::{AiCoreProvider, AiCoreProviderBuilder};
+pub use anthropic::{AnthropicProvider, AnthropicProviderBuilder};
 pub use ollama::{OllamaProvider, OllamaProviderBuilder};
 pub use openai::{
     OpenAiBuilder, OpenAiProvider, OpenAiProviderBuilder, ResponsesProvider,

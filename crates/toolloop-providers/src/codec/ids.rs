@@ -28,7 +28,7 @@ impl IdRule {
 }
 
 /// The FNV-1a hash: the same on every machine and in every version, as stored ids must be.
-fn fnv1a(bytes: &[u8]) -> u64 {
+pub(in crate::codec) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

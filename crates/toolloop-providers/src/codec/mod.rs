@@ -5,6 +5,7 @@
 //! event of the stream after the other and takes the events that come of it. [`Frames`] cuts a
 //! body into those events, however its bytes were cut on the way.
 
+pub mod anthropic;
 mod api_error;
 mod arguments;
 mod forgiving;

@@ -149,10 +149,13 @@ impl Peer {
         }
         let code = error.code.unwrap_or_else(|| "error".to_owned());
         match code.as_str() {
-            "authentication_error" | "invalid_api_key" => never(LlmError::Auth(message)),
-            "invalid_request_error" | "context_length_exceeded" => {
-                never(LlmError::InvalidRequest(message))
+            "authentication_error" | "permission_error" | "invalid_api_key" => {
+                never(LlmError::Auth(message))
             }
+            "invalid_request_error"
+            | "not_found_error"
+            | "request_too_large"
+            | "context_length_exceeded" => never(LlmError::InvalidRequest(message)),
             _ => {
                 let retryable = !quota && is_temporary(&code);
                 let class = if retryable { RetryClass::Server } else { RetryClass::Never };
@@ -277,9 +280,16 @@ fn by_status(status: StatusCode, message: ErrorMessage, out_of_quota: bool) -> A
 }
 
 fn is_temporary(code: &str) -> bool {
-    ["rate_limit", "overloaded", "server_error", "internal", "unavailable", "timeout"]
-        .iter()
-        .any(|word| code.contains(word))
+    const WORDS: [&str; 7] = [
+        "api_error",
+        "rate_limit",
+        "overloaded",
+        "server_error",
+        "internal",
+        "unavailable",
+        "timeout",
+    ];
+    WORDS.iter().any(|word| code.contains(word))
 }
 
 fn never(error: LlmError) -> AttemptError {

@@ -8,13 +8,23 @@ use toolloop_core::RateLimits;
 
 /// The limits of the window, if the provider says any.
 pub(super) fn rate_limits(headers: &HeaderMap) -> Option<RateLimits> {
-    let number = |name| text(headers, name)?.parse().ok();
-    let time = |name| duration(text(headers, name)?);
+    let either = |name, other| text(headers, name).or_else(|| text(headers, other));
+    let number = |name, other| either(name, other)?.parse().ok();
+    let time = |name, other| {
+        let text = either(name, other)?;
+        duration(text).or_else(|| until(text, SystemTime::now()))
+    };
     let limits = RateLimits {
-        remaining_requests: number("x-ratelimit-remaining-requests"),
-        remaining_tokens: number("x-ratelimit-remaining-tokens"),
-        reset_requests: time("x-ratelimit-reset-requests"),
-        reset_tokens: time("x-ratelimit-reset-tokens"),
+        remaining_requests: number(
+            "x-ratelimit-remaining-requests",
+            "anthropic-ratelimit-requests-remaining",
+        ),
+        remaining_tokens: number(
+            "x-ratelimit-remaining-tokens",
+            "anthropic-ratelimit-tokens-remaining",
+        ),
+        reset_requests: time("x-ratelimit-reset-requests", "anthropic-ratelimit-requests-reset"),
+        reset_tokens: time("x-ratelimit-reset-tokens", "anthropic-ratelimit-tokens-reset"),
     };
     (limits != RateLimits::default()).then_some(limits)
 }
@@ -89,6 +99,30 @@ fn duration(text: &str) -> Option<Duration> {
     Some(total)
 }
 
+/// The time from now until a moment such as `2026-01-31T23:59:00Z`; none where it is past.
+fn until(text: &str, now: SystemTime) -> Option<Duration> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let whole = time.split('.').next()?;
+    let numbers = |text: &str, separator| {
+        let parts: Option<Vec<u64>> = text.split(separator).map(|n| n.parse().ok()).collect();
+        <[u64; 3]>::try_from(parts?).ok()
+    };
+    let [year, month, day] = numbers(date, '-')?;
+    let [hour, minute, second] = numbers(whole, ':')?;
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Years begin in March here, so that a leap day is the last of its year.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day;
+    let seconds = (days - DAYS_BEFORE_1970) * 86_400 + hour * 3600 + minute * 60 + second;
+    let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    Some(at.duration_since(now).unwrap_or_default())
+}
+
+/// From the first of March of the year 0.
+const DAYS_BEFORE_1970: u64 = 719_469;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,5 +168,39 @@ mod tests {
         };
         assert_eq!(rate_limits(&said), Some(expected));
         assert_eq!(rate_limits(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_moment_is_read_to_the_second() {
+        for (text, unix) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("2000-02-29T12:00:00Z", 951_825_600),
+            ("2024-12-31T23:59:59.123Z", 1_735_689_599),
+            ("2026-03-01T00:00:01Z", 1_772_323_201),
+        ] {
+            let wait = until(text, SystemTime::UNIX_EPOCH).map(|wait| wait.as_secs());
+            assert_eq!(wait, Some(unix), "{text}");
+        }
+        for text in ["", "2026-01-01", "2026-13-01T00:00:00Z", "soonTnowZ", "2026-01-01T00:00Z"] {
+            assert_eq!(until(text, SystemTime::UNIX_EPOCH), None, "{text}");
+        }
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 31);
+        assert_eq!(until("2026-01-01T00:00:00Z", now), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn anthropic_has_names_of_its_own() {
+        let said = headers(&[
+            ("anthropic-ratelimit-requests-remaining", "49"),
+            ("anthropic-ratelimit-tokens-remaining", "8000"),
+            ("anthropic-ratelimit-tokens-reset", "1999-01-01T00:00:00Z"),
+        ]);
+        let expected = RateLimits {
+            remaining_requests: Some(49),
+            remaining_tokens: Some(8000),
+            reset_tokens: Some(Duration::ZERO),
+            ..RateLimits::default()
+        };
+        assert_eq!(rate_limits(&said), Some(expected));
     }
 }

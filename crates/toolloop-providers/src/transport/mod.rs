@@ -13,6 +13,7 @@
 //! ```
 
 mod client;
+mod collect;
 mod deadline;
 mod failure;
 mod headers;
@@ -32,6 +33,7 @@ use toolloop_core::{ChatParams, ErrorMessage, LlmError};
 use crate::codec::Decoder;
 
 pub(crate) use client::default_client;
+pub(crate) use collect::collect;
 pub(crate) use redact::Redactor;
 pub(crate) use stream::ReplyStream;
 
@@ -91,10 +93,19 @@ impl Transport {
     pub(crate) fn post<D: Decoder>(
         self: &Arc<Self>,
         path: &[&str],
-        body: Vec<u8>,
+        body: impl Into<reqwest::Body>,
         params: &ChatParams,
     ) -> ReplyStream<D> {
-        let mut request = self.request(Method::POST, path);
+        self.post_to(self.request(Method::POST, path), body, params)
+    }
+
+    /// The same where the address is more than a path.
+    pub(crate) fn post_to<D: Decoder>(
+        self: &Arc<Self>,
+        mut request: Request,
+        body: impl Into<reqwest::Body>,
+        params: &ChatParams,
+    ) -> ReplyStream<D> {
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static(D::FRAMING.media_type()));
@@ -109,14 +120,22 @@ impl Transport {
 
     /// Asks once for a document, within a limit of time.
     pub(crate) async fn get(&self, path: &[&str], limit: Duration) -> Result<String, LlmError> {
-        match tokio::time::timeout(limit, self.read_document(path)).await {
+        self.document(self.request(Method::GET, path), limit).await
+    }
+
+    /// Sends a request once and reads its answer, within a limit of time.
+    pub(crate) async fn document(
+        &self,
+        request: Request,
+        limit: Duration,
+    ) -> Result<String, LlmError> {
+        match tokio::time::timeout(limit, self.read_document(request)).await {
             Ok(result) => result.map_err(|failed| failed.error),
             Err(_) => Err(LlmError::Timeout { elapsed_ms: limit.as_millis() as u64 }),
         }
     }
 
-    async fn read_document(&self, path: &[&str]) -> Result<String, AttemptError> {
-        let request = self.request(Method::GET, path);
+    async fn read_document(&self, request: Request) -> Result<String, AttemptError> {
         let peer = Peer::new(request.url(), self.redactor.clone(), |_| None);
         let broken = |error| peer.unreachable(&error);
         let mut response = self.client.execute(request).await.map_err(broken)?;
@@ -133,7 +152,8 @@ impl Transport {
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    fn request(&self, method: Method, path: &[&str]) -> Request {
+    /// A request to a path below the base URL, with the headers that all have.
+    pub(crate) fn request(&self, method: Method, path: &[&str]) -> Request {
         let mut url = self.base_url.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(path);

@@ -147,6 +147,11 @@ impl<D: Decoder> ReplyStream<D> {
         assembler.into_response()
     }
 
+    /// What has read the reply so far.
+    pub(crate) fn decoder(&self) -> &D {
+        &self.decoder
+    }
+
     fn send(&mut self) {
         self.decoder = D::default();
         self.peer.asked();
@@ -420,6 +425,7 @@ fn is_content(event: &StreamEvent) -> bool {
             | StreamEvent::ToolCallStart { .. }
             | StreamEvent::ToolCallDelta { .. }
             | StreamEvent::ToolCallComplete { .. }
+            | StreamEvent::ProviderData { .. }
     )
 }
 

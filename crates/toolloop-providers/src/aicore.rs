@@ -1,0 +1,293 @@
+//! [`AiCoreProvider`]: Claude behind the invoke endpoint of SAP AI Core.
+
+mod reply;
+mod session;
+
+use std::fmt;
+use std::sync::Arc;
+
+use secrecy::{ExposeSecret, SecretString};
+use toolloop_core::{
+    Capability, ChatParams, ChatResponse, ChatStream, LlmError, Provider, ProviderMetadata,
+};
+
+use crate::anthropic;
+use crate::codec::anthropic::{Options, Platform, encode};
+use crate::transport::{Limits, Timeouts, collect, default_client, parse_base_url};
+
+use reply::AiCoreReply;
+use session::{Account, Sessions};
+
+/// Claude in a deployment of SAP AI Core.
+///
+/// The token that requests need is fetched with the first of them, and anew shortly before it
+/// expires. Cloning is cheap; clones share token and connections.
+///
+/// ```
+/// use toolloop_providers::AiCoreProvider;
+///
+/// # fn main() -> Result<(), toolloop_core::LlmError> {
+/// let claude = AiCoreProvider::builder("anthropic--claude-4.5-sonnet", "d123456789")
+///     .credentials("sb-client", "secret")
+///     .auth_url("https://tenant.authentication.eu10.hana.ondemand.com")
+///     .base_url("https://api.ai.prod.eu-central-1.aws.ml.hana.ondemand.com")
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct AiCoreProvider {
+    model: String,
+    deployment: String,
+    options: Options,
+    sessions: Arc<Sessions>,
+}
+
+impl AiCoreProvider {
+    /// A model with the service key in `AICORE_CLIENT_ID`, `AICORE_CLIENT_SECRET`,
+    /// `AICORE_AUTH_URL`, `AICORE_BASE_URL`, the group in `AICORE_RESOURCE_GROUP` (`default`
+    /// unless set) and the deployment in `AICORE_DEPLOYMENT_ID`.
+    ///
+    /// The deployment decides which model answers; its name here is for what is known of it.
+    ///
+    /// # Errors
+    /// When a variable is missing or not usable.
+    pub fn from_env(model: impl Into<String>) -> Result<Self, LlmError> {
+        Self::from_variables(model, |name| std::env::var(name).ok())
+    }
+
+    /// A model in a deployment; account and addresses are still to be named.
+    pub fn builder(
+        model: impl Into<String>,
+        deployment: impl Into<String>,
+    ) -> AiCoreProviderBuilder {
+        AiCoreProviderBuilder {
+            model: model.into(),
+            deployment: deployment.into(),
+            client_id: String::new(),
+            client_secret: SecretString::default(),
+            auth_url: String::new(),
+            base_url: String::new(),
+            resource_group: "default".to_owned(),
+            caching: true,
+            client: None,
+            limits: Limits::default(),
+        }
+    }
+
+    fn from_variables(
+        model: impl Into<String>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, LlmError> {
+        let set = |name: &str| {
+            let value = variable(name).map(|value| value.trim().to_owned());
+            value.filter(|value| !value.is_empty())
+        };
+        let needed = |name: &str| {
+            set(name).ok_or_else(|| {
+                let cure = "SAP AI Core needs the service key of its instance";
+                LlmError::Auth(format!("{name} is not set: {cure}").into())
+            })
+        };
+        let deployment = set("AICORE_DEPLOYMENT_ID").ok_or_else(|| {
+            let cure = "export the ID that SAP AI Launchpad shows for the deployment of the model";
+            LlmError::InvalidRequest(format!("AICORE_DEPLOYMENT_ID is not set: {cure}").into())
+        });
+        let mut builder = Self::builder(model, String::new())
+            .credentials(needed("AICORE_CLIENT_ID")?, needed("AICORE_CLIENT_SECRET")?)
+            .auth_url(needed("AICORE_AUTH_URL")?)
+            .base_url(needed("AICORE_BASE_URL")?);
+        builder.deployment = deployment?;
+        if let Some(group) = set("AICORE_RESOURCE_GROUP") {
+            builder = builder.resource_group(group);
+        }
+        builder.build()
+    }
+
+    fn ask(&self, params: &ChatParams) -> Result<AiCoreReply, LlmError> {
+        let body = encode(&self.model, params, &self.options)?;
+        Ok(AiCoreReply::new(Arc::clone(&self.sessions), &self.deployment, body, params))
+    }
+}
+
+impl Provider for AiCoreProvider {
+    async fn generate(&self, params: &ChatParams) -> Result<ChatResponse, LlmError> {
+        collect(self.ask(params)?).await
+    }
+
+    async fn stream(&self, params: &ChatParams) -> Result<ChatStream, LlmError> {
+        Ok(Box::pin(self.ask(params)?))
+    }
+
+    fn metadata(&self) -> ProviderMetadata {
+        let mut metadata = anthropic::metadata("aicore", &self.model);
+        if self.options.caching {
+            metadata.capabilities.insert(Capability::Caching);
+        }
+        metadata
+    }
+}
+
+impl fmt::Debug for AiCoreProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AiCoreProvider")
+            .field("model", &self.model)
+            .field("deployment", &self.deployment)
+            .field("server", &self.sessions.account.base_url.origin().ascii_serialization())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds an [`AiCoreProvider`]; made by [`AiCoreProvider::builder`].
+#[must_use = "a builder does nothing before `build`"]
+pub struct AiCoreProviderBuilder {
+    model: String,
+    deployment: String,
+    client_id: String,
+    client_secret: SecretString,
+    auth_url: String,
+    base_url: String,
+    resource_group: String,
+    caching: bool,
+    client: Option<reqwest::Client>,
+    limits: Limits,
+}
+
+impl AiCoreProviderBuilder {
+    /// `clientid` and `clientsecret` of the service key.
+    pub fn credentials(
+        mut self,
+        client_id: impl Into<String>,
+        client_secret: impl Into<SecretString>,
+    ) -> Self {
+        self.client_id = client_id.into();
+        self.client_secret = client_secret.into();
+        self
+    }
+
+    /// `url` of the service key, with or without `/oauth/token`.
+    pub fn auth_url(mut self, url: impl Into<String>) -> Self {
+        self.auth_url = url.into();
+        self
+    }
+
+    /// `AI_API_URL` of the service key, with or without `/v2`.
+    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = url.into();
+        self
+    }
+
+    /// The resource group of the deployment; `default` unless set.
+    pub fn resource_group(mut self, group: impl Into<String>) -> Self {
+        self.resource_group = group.into();
+        self
+    }
+
+    /// Whether the model shall cache tools, instructions and the conversation so far; it does
+    /// unless this is `false`.
+    pub fn caching(mut self, caching: bool) -> Self {
+        self.caching = caching;
+        self
+    }
+
+    /// A client of yours (reqwest 0.13), for its proxies, certificates or pool. Its own limit of
+    /// time for a connection counts then.
+    pub fn http_client(mut self, client: reqwest::Client) -> Self {
+        self.client = Some(client);
+        self
+    }
+
+    /// How long the server may take.
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.limits.timeouts = timeouts;
+        self
+    }
+
+    /// Tries after the first, where the server says that it cannot now; 4 unless set. Where no
+    /// server answers, there are 2 at most.
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.limits.max_retries = retries;
+        self
+    }
+
+    /// The provider.
+    ///
+    /// # Errors
+    /// When an address is not usable, or the deployment or an account is not named.
+    pub fn build(self) -> Result<AiCoreProvider, LlmError> {
+        let deployment = self.deployment.trim();
+        if deployment.is_empty() {
+            return Err(LlmError::InvalidRequest("the deployment has no ID".into()));
+        }
+        let client_secret = SecretString::from(self.client_secret.expose_secret().trim());
+        if self.client_id.trim().is_empty() || client_secret.expose_secret().is_empty() {
+            return Err(LlmError::Auth("SAP AI Core needs a client ID and a secret".into()));
+        }
+        let without = |url: &str, path: &str| {
+            let url = url.trim().trim_end_matches('/');
+            parse_base_url(url.strip_suffix(path).unwrap_or(url))
+        };
+        let client = match self.client {
+            Some(client) => client,
+            None => default_client(&self.limits.timeouts)?,
+        };
+        let account = Account {
+            client_id: self.client_id.trim().to_owned(),
+            client_secret,
+            auth_url: without(&self.auth_url, "/oauth/token")?,
+            base_url: without(&self.base_url, "/v2")?,
+            resource_group: self.resource_group.trim().to_owned(),
+            client,
+            limits: self.limits,
+        };
+        let mut options = Options::default();
+        options.caching = self.caching;
+        options.platform = Platform::Bedrock;
+        let (model, deployment) = (self.model, deployment.to_owned());
+        Ok(AiCoreProvider { model, deployment, options, sessions: Sessions::new(account)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VARIABLES: [(&str, &str); 5] = [
+        ("AICORE_CLIENT_ID", "sb-client"),
+        ("AICORE_CLIENT_SECRET", "secret-0123456789"),
+        ("AICORE_AUTH_URL", "https://auth.example/oauth/token"),
+        ("AICORE_BASE_URL", "https://ai.example/v2/"),
+        ("AICORE_DEPLOYMENT_ID", "d1\n"),
+    ];
+
+    fn without(missing: &str) -> Result<AiCoreProvider, LlmError> {
+        AiCoreProvider::from_variables("anthropic--claude-4.5-sonnet", |name| {
+            let found = VARIABLES.iter().find(|(known, _)| *known == name && name != missing);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_environment_names_account_and_deployment() {
+        let provider = without("").unwrap();
+        let Account { auth_url, base_url, resource_group, .. } = &provider.sessions.account;
+        assert_eq!(
+            (auth_url.as_str(), base_url.as_str(), resource_group.as_str()),
+            ("https://auth.example/", "https://ai.example/", "default")
+        );
+        assert_eq!(
+            format!("{provider:?}"),
+            r#"AiCoreProvider { model: "anthropic--claude-4.5-sonnet", deployment: "d1", server: "https://ai.example", .. }"#
+        );
+        let metadata = provider.metadata();
+        assert_eq!((&*metadata.name, metadata.context_window), ("aicore", 200_000));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        for (name, _) in VARIABLES {
+            let error = without(name).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name} is not set")), "{error}");
+        }
+    }
+}

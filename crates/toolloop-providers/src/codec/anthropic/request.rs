@@ -1,0 +1,202 @@
+//! [`encode`]: the body of a request, written once, straight from the borrowed messages.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Value, json};
+use toolloop_core::{ChatParams, ContentBlock, LlmError, ToolChoice};
+
+use super::blocks::{Messages, System};
+use super::model::{Claude, Thinking};
+use super::schema;
+use super::tools::{self, Tools};
+use super::turns::{Turns, flatten};
+use crate::codec::size::estimated_size;
+
+/// What a request may use besides what its `ChatParams` say.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Whether the provider shall cache tools, instructions and the conversation so far.
+    pub caching: bool,
+    /// Tools that the provider runs itself, such as
+    /// `{"type": "web_search_20250305", "name": "web_search"}`, sent as they are.
+    pub server_tools: Vec<Value>,
+    /// Who serves the model.
+    pub platform: Platform,
+}
+
+impl Default for Options {
+    /// Anthropic, with caching, without tools of its own.
+    fn default() -> Self {
+        Self { caching: true, server_tools: Vec::new(), platform: Platform::Anthropic }
+    }
+}
+
+/// Who serves the model, where the form of a request depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Platform {
+    /// The body names the model and asks for a stream.
+    Anthropic,
+    /// The address does; the body names the version of the API.
+    Bedrock,
+}
+
+/// Writes the body of a streaming request.
+///
+/// - `max_tokens`, which the API demands, is 32,000 or what the model can, unless it is set.
+/// - `reasoning_budget` turns thinking on, within `max_tokens`; `temperature` is then left out.
+///   Models that measure their thought themselves get an effort in place of a number. Thinking
+///   stays off where the API forbids it: with a forced tool, with less than 1,025 tokens, and
+///   while calls are under way whose reply did not begin with a thought of this API.
+/// - `structured_output` is sent as `output_config.format` where the model has that and the
+///   schema fits it; else it is part of the instructions.
+/// - `metadata` has one place in this API: a string `user_id`.
+///
+/// # Errors
+/// When a value cannot be written as JSON.
+pub fn encode(model: &str, params: &ChatParams, options: &Options) -> Result<Vec<u8>, LlmError> {
+    encode_resumed(model, params, options, &[])
+}
+
+/// The same, to go on with a reply that has these blocks already.
+pub(crate) fn encode_resumed(
+    model: &str,
+    params: &ChatParams,
+    options: &Options,
+    paused: &[ContentBlock],
+) -> Result<Vec<u8>, LlmError> {
+    let mut turns = flatten(&params.messages, paused);
+    let limits = Limits::choose(Claude::by_name(model), params, &turns);
+    turns.finish(limits.thinking.is_some());
+    let mut body = Vec::with_capacity(estimated_size(params));
+    serde_json::to_writer(&mut body, &Body { model, params, options, turns, limits })
+        .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
+    Ok(body)
+}
+
+struct Body<'a> {
+    model: &'a str,
+    params: &'a ChatParams,
+    options: &'a Options,
+    turns: Turns<'a>,
+    limits: Limits,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { model, params, options, turns, limits } = self;
+        let claude = Claude::by_name(model);
+        let mut body = serializer.serialize_map(None)?;
+        match options.platform {
+            Platform::Anthropic => {
+                body.serialize_entry("model", model)?;
+                body.serialize_entry("stream", &true)?;
+            }
+            Platform::Bedrock => body.serialize_entry("anthropic_version", BEDROCK_VERSION)?,
+        }
+        body.serialize_entry("max_tokens", &limits.max_tokens)?;
+        if let Some(thinking) = &limits.thinking {
+            body.serialize_entry("thinking", thinking)?;
+        } else if let Some(temperature) = params.temperature.filter(|_| claude.has_temperature()) {
+            body.serialize_entry("temperature", &temperature)?;
+        }
+        if let Some(user) = params.metadata.get("user_id").filter(|user| user.is_string()) {
+            body.serialize_entry("metadata", &json!({"user_id": user}))?;
+        }
+        let schema = params.structured_output.as_ref().map(|schema| schema.as_value());
+        let has_format = options.platform == Platform::Anthropic && claude.has_output_format();
+        let format = schema.filter(|_| has_format).and_then(schema::closed);
+        let output = Output {
+            effort: limits.effort,
+            format: format.as_ref().map(|schema| Format { kind: "json_schema", schema }),
+        };
+        if output.effort.is_some() || output.format.is_some() {
+            body.serialize_entry("output_config", &output)?;
+        }
+        let list = Tools::new(params, options, turns);
+        if !list.is_empty() {
+            body.serialize_entry("tools", &list)?;
+            if let Some(choice) = tools::choice(params, &list) {
+                body.serialize_entry("tool_choice", &choice)?;
+            }
+        }
+        let wanted = schema.filter(|_| format.is_none());
+        let system = System::new(params, turns, wanted, options.caching);
+        if !system.is_empty() {
+            body.serialize_entry("system", &system)?;
+        }
+        body.serialize_entry("messages", &Messages { turns, caching: options.caching })?;
+        body.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format<'a>>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    schema: &'a Value,
+}
+
+/// How much the model may write, and how much of it may be thought.
+struct Limits {
+    max_tokens: u32,
+    thinking: Option<Value>,
+    effort: Option<&'static str>,
+}
+
+impl Limits {
+    fn choose(model: Claude, params: &ChatParams, turns: &Turns<'_>) -> Self {
+        let max_output = model.max_output();
+        let usual = max_output.min(USUAL_MAX_TOKENS);
+        let max_tokens = params.max_tokens.unwrap_or(usual);
+        let without = Self { max_tokens, thinking: None, effort: None };
+        let is_forced = matches!(
+            params.tool_choice,
+            Some(ToolChoice::Required | ToolChoice::Specific(_)) if params.tools.is_some()
+        );
+        let Some(budget) = params.reasoning_budget.filter(|_| !is_forced && turns.may_think())
+        else {
+            return without;
+        };
+        match model.thinking() {
+            Thinking::No => without,
+            Thinking::Adaptive => {
+                // Without `display`, these models keep their thought to themselves.
+                let thinking = json!({"type": "adaptive", "display": "summarized"});
+                let effort = match budget {
+                    ..=2_048 => Some("low"),
+                    ..=8_192 => Some("medium"),
+                    _ => None,
+                };
+                Self { max_tokens, thinking: Some(thinking), effort }
+            }
+            Thinking::Budget => {
+                // A limit that the caller set is kept; a default makes room for the thought.
+                let room = params.max_tokens.unwrap_or(usual.saturating_add(budget));
+                let max_tokens = room.min(max_output.max(max_tokens));
+                let budget = budget.max(LEAST_BUDGET).min(max_tokens.saturating_sub(1));
+                if budget < LEAST_BUDGET {
+                    return without;
+                }
+                let thinking = json!({"type": "enabled", "budget_tokens": budget});
+                Self { max_tokens, thinking: Some(thinking), effort: None }
+            }
+        }
+    }
+}
+
+/// Enough for long files; a model that runs away is stopped in minutes.
+const USUAL_MAX_TOKENS: u32 = 32_000;
+
+/// What the API demands.
+const LEAST_BUDGET: u32 = 1_024;
+
+const BEDROCK_VERSION: &str = "bedrock-2023-05-31";

@@ -1,0 +1,123 @@
+//! [`Tools`]: what the model may call, and whether it must.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde_json::{Map, Value, json};
+use toolloop_core::{ChatParams, ToolChoice, ToolDefinition};
+
+use super::request::Options;
+use super::turns::Turns;
+
+/// The tools of a request.
+///
+/// A conversation with calls needs tools; where none are offered, those it has called stand in,
+/// and the model is told to call none.
+pub(super) struct Tools<'a> {
+    offered: &'a [ToolDefinition],
+    server: &'a [Value],
+    called: BTreeSet<&'a str>,
+    caching: bool,
+}
+
+impl<'a> Tools<'a> {
+    pub(super) fn new(params: &'a ChatParams, options: &'a Options, turns: &Turns<'a>) -> Self {
+        let offered = params.tools.as_deref().unwrap_or_default();
+        let server = options.server_tools.as_slice();
+        let called = match (offered, server) {
+            ([], []) => turns.calls().map(|call| call.name.as_str()).collect(),
+            _ => BTreeSet::new(),
+        };
+        Self { offered, server, called, caching: options.caching }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.offered.is_empty() && self.server.is_empty() && self.called.is_empty()
+    }
+}
+
+/// The member `tool_choice`, where it says anything.
+pub(super) fn choice(params: &ChatParams, tools: &Tools<'_>) -> Option<Value> {
+    if !tools.called.is_empty() {
+        return Some(json!({"type": "none"}));
+    }
+    params.tool_choice.as_ref().map(|choice| match choice {
+        ToolChoice::None => json!({"type": "none"}),
+        ToolChoice::Required => json!({"type": "any"}),
+        ToolChoice::Specific(name) => json!({"type": "tool", "name": name}),
+        _ => json!({"type": "auto"}),
+    })
+}
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        for tool in self.server {
+            list.serialize_element(tool)?;
+        }
+        for (at, tool) in self.offered.iter().enumerate() {
+            let cached = self.caching && at + 1 == self.offered.len();
+            list.serialize_element(&Tool { tool, cached })?;
+        }
+        for name in &self.called {
+            list.serialize_element(&json!({"name": name, "input_schema": {"type": "object"}}))?;
+        }
+        list.end()
+    }
+}
+
+struct Tool<'a> {
+    tool: &'a ToolDefinition,
+    cached: bool,
+}
+
+impl Serialize for Tool<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolDefinition { name, description, parameters, .. } = self.tool;
+        let mut tool = serializer.serialize_map(None)?;
+        tool.serialize_entry("name", name)?;
+        if !description.is_empty() {
+            tool.serialize_entry("description", description)?;
+        }
+        match parameters.as_value() {
+            Value::Object(schema) if is_plain(schema) => {
+                tool.serialize_entry("input_schema", schema)?;
+            }
+            other => tool.serialize_entry("input_schema", &plain(other))?,
+        }
+        if self.cached {
+            tool.serialize_entry("cache_control", &json!({"type": "ephemeral"}))?;
+        }
+        tool.end()
+    }
+}
+
+/// Whether the API takes the schema: one object, and no choice at its top.
+fn is_plain(schema: &Map<String, Value>) -> bool {
+    schema.get("type") == Some(&json!("object"))
+        && CHOICES.iter().all(|name| !schema.contains_key(*name))
+}
+
+/// The schema in a form that the API takes: the properties of all choices, none of them required.
+/// Which belong together, whoever runs the tool still checks.
+fn plain(schema: &Value) -> Value {
+    let mut plain = schema.as_object().cloned().unwrap_or_default();
+    plain.insert("type".to_owned(), json!("object"));
+    for name in CHOICES {
+        let Some(Value::Array(variants)) = plain.shift_remove(name) else { continue };
+        let properties = plain.entry("properties").or_insert_with(|| json!({}));
+        for variant in &variants {
+            if let (Some(known), Some(Value::Object(more))) =
+                (properties.as_object_mut(), variant.get("properties"))
+            {
+                for (name, property) in more {
+                    known.entry(name).or_insert_with(|| property.clone());
+                }
+            }
+        }
+    }
+    Value::Object(plain)
+}
+
+const CHOICES: [&str; 3] = ["oneOf", "anyOf", "allOf"];

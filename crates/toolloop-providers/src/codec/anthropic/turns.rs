@@ -1,0 +1,235 @@
+//! [`Turns`]: a conversation as the API wants it, every block borrowed.
+//!
+//! The API knows two speakers who alternate. Results are said by the user, first in the message
+//! behind their calls and in the order of these; so are instructions in mid-conversation. Those
+//! at its beginning are the system's. Text without a word is refused and never sent.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use toolloop_core::{ChatMessage, ChatRole, ContentBlock, ImageSource, ToolCall, ToolResult};
+
+use super::opaque::Kept;
+
+/// A conversation in blocks; those of one speaker in a row are one message.
+pub(super) struct Turns<'a> {
+    /// Instructions before the first message.
+    pub(super) system: Vec<&'a str>,
+    blocks: Vec<(Speaker, Block<'a>)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Speaker {
+    User,
+    Assistant,
+}
+
+/// A block in the words of the API.
+pub(super) enum Block<'a> {
+    Text {
+        text: &'a str,
+        citations: Option<&'a RawValue>,
+    },
+    Image {
+        media_type: &'a str,
+        source: &'a ImageSource,
+    },
+    Call {
+        call: &'a ToolCall,
+        members: Option<&'a RawValue>,
+    },
+    Result(&'a ToolResult),
+    Thinking {
+        thought: &'a str,
+        signature: Cow<'a, str>,
+    },
+    /// As it came from the API.
+    Opaque(&'a RawValue),
+}
+
+/// Takes messages, and what a paused reply said so far, apart.
+pub(super) fn flatten<'a>(messages: &'a [ChatMessage], paused: &'a [ContentBlock]) -> Turns<'a> {
+    let mut turns = Turns { system: Vec::new(), blocks: Vec::new() };
+    for message in messages {
+        match message.role {
+            ChatRole::Assistant => turns.assistant(&message.content),
+            ChatRole::System if turns.blocks.is_empty() => {
+                turns.system.extend(message.content.iter().filter_map(words));
+            }
+            _ => turns.user(&message.content),
+        }
+    }
+    turns.assistant(paused);
+    turns.order_results();
+    turns
+}
+
+impl<'a> Turns<'a> {
+    /// The messages: who speaks, and the blocks.
+    pub(super) fn messages(&self) -> impl DoubleEndedIterator<Item = &[(Speaker, Block<'a>)]> {
+        self.blocks.chunk_by(|a, b| a.0 == b.0)
+    }
+
+    pub(super) fn calls(&self) -> impl Iterator<Item = &'a ToolCall> {
+        self.blocks.iter().filter_map(|(_, block)| match block {
+            Block::Call { call, .. } => Some(*call),
+            _ => None,
+        })
+    }
+
+    /// Whether the API would let the model think now: calls that are under way must have begun
+    /// with a thought.
+    pub(super) fn may_think(&self) -> bool {
+        let under_way = self.messages().rev().take_while(|message| {
+            message[0].0 == Speaker::Assistant
+                || message.iter().any(|(_, block)| matches!(block, Block::Result(_)))
+        });
+        match under_way.last().map(|message| &message[0]) {
+            Some((_, block)) => block.is_thought(),
+            None => true,
+        }
+    }
+
+    /// Makes the end one that the API takes.
+    pub(super) fn finish(&mut self, thinks: bool) {
+        if let Some((Speaker::User, _)) | None = self.blocks.last() {
+            return;
+        }
+        if !thinks {
+            let last = self.messages().next_back().map_or(0, <[_]>::len);
+            let mut at = self.blocks.len() - last;
+            while at < self.blocks.len() {
+                match self.blocks[at].1.is_thought() {
+                    true => drop(self.blocks.remove(at)),
+                    false => at += 1,
+                }
+            }
+        }
+        if let Some((Speaker::Assistant, Block::Text { text, .. })) = self.blocks.last_mut() {
+            *text = text.trim_end();
+        }
+    }
+
+    fn user(&mut self, content: &'a [ContentBlock]) {
+        for block in content {
+            self.push(
+                Speaker::User,
+                match block {
+                    ContentBlock::ToolResult(result) => Block::Result(result),
+                    ContentBlock::Image { media_type, data } => {
+                        Block::Image { media_type, source: data }
+                    }
+                    block => match words(block) {
+                        Some(text) => Block::Text { text, citations: None },
+                        None => continue,
+                    },
+                },
+            );
+        }
+    }
+
+    fn assistant(&mut self, content: &'a [ContentBlock]) {
+        let mut thought = None;
+        for block in content {
+            let before = thought.take();
+            match block {
+                ContentBlock::Text(text) => self.text(text, None),
+                ContentBlock::ToolCall(call) => {
+                    self.push(Speaker::Assistant, Block::Call { call, members: None });
+                }
+                ContentBlock::Reasoning { content } => thought = Some(content.as_str()),
+                ContentBlock::ToolResult(result) => {
+                    self.push(Speaker::User, Block::Result(result));
+                }
+                block => {
+                    if let Some(kept) = Kept::read(block) {
+                        self.give_back(kept, before);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts what was kept back where it was. Without its signature, a thought is not sent.
+    fn give_back(&mut self, kept: Kept<'a>, thought: Option<&'a str>) {
+        if let Some(block) = kept.block {
+            self.push(Speaker::Assistant, Block::Opaque(block));
+        }
+        let thought = thought.unwrap_or_default();
+        if let Some(signature) = kept.signature.and_then(|s| s.for_thought(thought)) {
+            self.push(Speaker::Assistant, Block::Thinking { thought, signature });
+        }
+        match (self.blocks.last_mut(), kept.call, kept.texts) {
+            (Some((_, Block::Call { members, .. })), Some(call), _) => *members = Some(call),
+            (Some(&mut (Speaker::Assistant, Block::Text { text, .. })), _, Some(texts)) => {
+                let bytes: usize = texts.iter().map(|(bytes, _)| bytes).sum();
+                if bytes != text.len() {
+                    return;
+                }
+                self.blocks.pop();
+                let mut rest = text;
+                for (bytes, citations) in texts {
+                    let Some((text, behind)) = rest.split_at_checked(bytes) else { break };
+                    self.text(text, citations);
+                    rest = behind;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &'a str, citations: Option<&'a RawValue>) {
+        if !text.trim().is_empty() {
+            self.push(Speaker::Assistant, Block::Text { text, citations });
+        }
+    }
+
+    fn push(&mut self, speaker: Speaker, block: Block<'a>) {
+        self.blocks.push((speaker, block));
+    }
+
+    fn order_results(&mut self) {
+        let mut calls: Vec<&str> = Vec::new();
+        for message in self.blocks.chunk_by_mut(|a, b| a.0 == b.0) {
+            if message[0].0 == Speaker::Assistant {
+                calls.clear();
+                calls.extend(message.iter().filter_map(|(_, block)| match block {
+                    Block::Call { call, .. } => Some(call.id.as_str()),
+                    _ => None,
+                }));
+                continue;
+            }
+            message.sort_by_key(|(_, block)| match block {
+                Block::Result(result) => {
+                    calls.iter().position(|id| *id == result.tool_call_id).unwrap_or(calls.len())
+                }
+                _ => usize::MAX,
+            });
+        }
+    }
+}
+
+impl Block<'_> {
+    fn is_thought(&self) -> bool {
+        #[derive(Deserialize)]
+        struct Kind<'a> {
+            #[serde(borrow, rename = "type")]
+            kind: Cow<'a, str>,
+        }
+        match self {
+            Self::Thinking { .. } => true,
+            Self::Opaque(block) => serde_json::from_str(block.get())
+                .is_ok_and(|Kind { kind }| kind == "redacted_thinking"),
+            _ => false,
+        }
+    }
+}
+
+/// The text of a block that says something.
+fn words(block: &ContentBlock) -> Option<&str> {
+    match block {
+        ContentBlock::Text(text) if !text.trim().is_empty() => Some(text),
+        _ => None,
+    }
+}
