@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::chat::{ChatMessage, ChatRole, ContentBlock, ToolResult};
+use crate::encoded::EncodedMessages;
 use crate::params::{ChatParams, ToolChoice};
 use crate::tool_content::ToolContent;
 use crate::transcript;
@@ -38,6 +39,8 @@ impl Conversation {
     /// Takes the first request; says what was repaired in its messages.
     pub(crate) fn new(mut params: ChatParams) -> (Self, Vec<String>) {
         let repairs = transcript::repair(&mut params.messages);
+        params.encoded = EncodedMessages::default();
+        params.encoded.keep();
         let ids = params.messages.iter().flat_map(ChatMessage::tool_calls);
         let ids = Arc::new(ids.map(|call| call.id.clone()).collect());
         let (whole, masked) = (VecDeque::new(), BTreeMap::new());
@@ -115,7 +118,7 @@ impl Conversation {
                 kept.push_back(whole);
                 continue;
             };
-            let params = Arc::make_mut(&mut self.params);
+            let params = self.edit(whole.message);
             let content = &mut params.messages[whole.message].content;
             if let Some(ContentBlock::ToolResult(result)) = content.first_mut() {
                 let original = std::mem::replace(&mut result.content, text.into());
@@ -137,7 +140,7 @@ impl Conversation {
         if !ids.is_empty() {
             Arc::make_mut(&mut self.ids).extend(ids);
         }
-        Arc::make_mut(&mut self.params).messages.extend(messages);
+        self.edit(usize::MAX).messages.extend(messages);
         repairs
     }
 
@@ -161,7 +164,7 @@ impl Conversation {
                 self.masked.insert(result.tool_call_id.clone(), original);
             }
         }
-        Arc::make_mut(&mut self.params).messages = messages;
+        self.edit(0).messages = messages;
         self.reindex();
         repairs
     }
@@ -169,7 +172,7 @@ impl Conversation {
     /// Lets the model see its tools but call none.
     pub(crate) fn turn_tools_off(&mut self) {
         if self.params.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
-            Arc::make_mut(&mut self.params).tool_choice = Some(ToolChoice::None);
+            self.edit(usize::MAX).tool_choice = Some(ToolChoice::None);
         }
     }
 
@@ -192,9 +195,18 @@ impl Conversation {
     }
 
     pub(crate) fn push(&mut self, message: ChatMessage) -> usize {
-        let params = Arc::make_mut(&mut self.params);
+        let params = self.edit(usize::MAX);
         params.messages.push(message);
         params.messages.len() - 1
+    }
+
+    /// The params, to change their messages from `first` on. What was encoded of the messages
+    /// before it is kept.
+    fn edit(&mut self, first: usize) -> &mut ChatParams {
+        let params = Arc::make_mut(&mut self.params);
+        params.encoded.keep();
+        params.encoded.cut_back(first);
+        params
     }
 
     /// Finds ids and results again after messages have moved.

@@ -20,6 +20,7 @@ pub mod chat;
 mod conversation;
 pub mod depth;
 pub mod effect;
+mod encoded;
 pub mod error;
 pub mod event;
 pub mod handler;
@@ -40,6 +41,7 @@ pub use chat::{
     ToolCall, ToolResult,
 };
 pub use depth::{LoopContext, LoopDepth};
+pub use encoded::EncodedMessages;
 pub use error::{ErrorDetails, ErrorMessage, Failure, LlmError};
 pub use event::{LoopEvent, TerminationReason, ToolLoopResult};
 pub use handler::{

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::chat::ChatMessage;
+use crate::encoded::EncodedMessages;
 
 /// One request to a model, in no provider's words.
 ///
@@ -60,6 +61,10 @@ pub struct ChatParams {
         serialize_with = "crate::journal::in_key_order"
     )]
     pub metadata: HashMap<String, Value>,
+    /// What a codec has made of the messages; a run keeps it from one model call to the next.
+    #[doc(hidden)]
+    #[serde(skip)]
+    pub encoded: EncodedMessages,
 }
 
 /// Whether the model may call tools.

@@ -257,14 +257,19 @@ impl Run {
     /// Takes what happened.
     ///
     /// # Errors
-    /// When a rule of this type is broken; the same error then comes back for every input.
+    /// When a rule of this type is broken; the same error then comes back for every input. Only
+    /// [`ApiMisuse::Finished`] changes nothing.
     pub fn handle_input(&mut self, input: Input) -> Result<(), ApiMisuse> {
         if let Some(misuse) = &self.misuse {
             return Err(misuse.clone());
         }
-        self.state
-            .check(&input, &self.shared)
-            .inspect_err(|misuse| self.misuse = Some(misuse.clone()))?;
+        if let Err(misuse) = self.state.check(&input, &self.shared) {
+            // Whoever speaks to a run may come too late; that spoils no result.
+            if misuse != ApiMisuse::Finished {
+                self.misuse = Some(misuse.clone());
+            }
+            return Err(misuse);
+        }
         let state = std::mem::take(&mut self.state);
         self.state = step::advance(state, &mut self.shared, input);
         Ok(())

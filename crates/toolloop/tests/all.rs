@@ -27,6 +27,9 @@ mod suite {
     /// What a result passes on its way to the model.
     mod pipeline;
 
+    /// What was encoded before is sent again as if it were encoded anew.
+    mod encoding;
+
     /// What later requests show of old results.
     mod masking;
 
