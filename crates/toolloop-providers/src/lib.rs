@@ -20,6 +20,7 @@
 mod aicore;
 mod anthropic;
 pub mod codec;
+mod gemini;
 mod models;
 mod ollama;
 mod openai;
@@ -27,6 +28,7 @@ mod transport;
 
 pub use aicore::{AiCoreProvider, AiCoreProviderBuilder};
 pub use anthropic::{AnthropicProvider, AnthropicProviderBuilder};
+pub use gemini::{GeminiProvider, GeminiProviderBuilder};
 pub use ollama::{OllamaProvider, OllamaProviderBuilder};
 pub use openai::{
     OpenAiBuilder, OpenAiProvider, OpenAiProviderBuilder, ResponsesProvider,

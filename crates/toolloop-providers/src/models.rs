@@ -22,7 +22,7 @@ impl KnownModel {
 }
 
 /// Prefix, context window, whether it reasons, whether it sees; the first match counts.
-const TABLE: [(&str, u64, bool, bool); 23] = [
+const TABLE: &[(&str, u64, bool, bool)] = &[
     ("gpt-5-chat", 128_000, false, true),
     ("gpt-5", 400_000, true, true),
     ("gpt-4.1", 1_047_576, false, true),
@@ -44,6 +44,11 @@ const TABLE: [(&str, u64, bool, bool); 23] = [
     ("mistral-large", 131_072, false, false),
     ("mistral-small", 131_072, false, true),
     ("codestral", 262_144, false, false),
+    ("gemini-2.0", 1_048_576, false, true),
+    ("gemini-1.5-pro", 2_097_152, false, true),
+    ("gemini-1.5", 1_048_576, false, true),
+    ("gemini-", 1_048_576, true, true),
+    ("gemma-3", 131_072, false, true),
     ("llama-3.3", 131_072, false, false),
     ("llama-3.1", 131_072, false, false),
 ];

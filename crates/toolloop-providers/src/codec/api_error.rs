@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,6 +16,8 @@ pub struct ApiError {
     pub code: Option<String>,
     /// A status in HTTP's numbers, where the error itself names one.
     pub status: Option<u16>,
+    /// How long to wait before the next try, where the error itself says so.
+    pub retry_after: Option<Duration>,
 }
 
 impl ApiError {
@@ -40,11 +43,14 @@ impl ApiError {
             // A gateway that only says "Provider returned error" keeps the reason there.
             message = format!("{message}: {raw}");
         }
+        let details = error.get("details").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let words = [&inner.code, &inner.kind, &inner.status, &outer.code, &outer.kind];
-        let code = words.into_iter().find_map(|word| word.as_str().map(str::to_owned));
+        let mut words = words.into_iter().filter_map(Value::as_str);
+        let code = details.iter().find_map(telling_code).or_else(|| words.next());
         let numbers = [&inner.code, &inner.status, &inner.status_code, &outer.code, &outer.status];
         let status = numbers.into_iter().find_map(http_status);
-        Self { message, code, status }
+        let retry_after = details.iter().find_map(retry_delay);
+        Self { message, code: code.map(str::to_owned), status, retry_after }
     }
 
     /// Whether money or quota is used up, which waiting does not cure.
@@ -98,6 +104,24 @@ fn sentence(error: &Value) -> String {
     text.trim().to_owned()
 }
 
+/// The code in a detail of Google's, where it tells what the status does not: a wrong key is a bad
+/// request there, and a quota of the day is like one of the minute.
+fn telling_code(detail: &Value) -> Option<&str> {
+    let violations = detail["violations"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_daily = |v: &Value| v["quotaId"].as_str().is_some_and(|id| id.contains("PerDay"));
+    match detail["reason"].as_str() {
+        Some("API_KEY_INVALID") => Some("invalid_api_key"),
+        _ if violations.iter().any(is_daily) => Some("quota_exceeded"),
+        _ => None,
+    }
+}
+
+/// How long to wait, as a detail of Google's says it: `48s`.
+fn retry_delay(detail: &Value) -> Option<Duration> {
+    let seconds = detail["retryDelay"].as_str()?.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
 fn http_status(value: &Value) -> Option<u16> {
     let number = match value {
         Value::Number(number) => number.as_u64()?,
@@ -112,7 +136,8 @@ mod tests {
     use super::*;
 
     fn error(message: &str, code: Option<&str>, status: Option<u16>) -> Option<ApiError> {
-        Some(ApiError { message: message.into(), code: code.map(Into::into), status })
+        let code = code.map(Into::into);
+        Some(ApiError { message: message.into(), code, status, retry_after: None })
     }
 
     #[test]
@@ -136,6 +161,27 @@ mod tests {
         for body in ["", "<html>", "{}", "[]", "3", r#"{"error":null}"#, r#"{"choices":[]}"#] {
             assert_eq!(ApiError::parse(body), None, "{body}");
         }
+    }
+
+    #[test]
+    fn the_details_of_google_say_more() {
+        let wrong_key = r#"{"error":{"code":400,"message":"Bad key.","status":"INVALID_ARGUMENT",
+            "details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}"#;
+        assert_eq!(
+            ApiError::parse(wrong_key),
+            error("Bad key.", Some("invalid_api_key"), Some(400))
+        );
+        let minute = r#"{"error":{"code":429,"message":"Wait.","status":"RESOURCE_EXHAUSTED",
+            "details":[{"violations":[{"quotaId":"TokensPerModelPerMinute"}]},{"retryDelay":"1.5s"}]}}"#;
+        let expected = ApiError {
+            message: "Wait.".into(),
+            code: Some("RESOURCE_EXHAUSTED".into()),
+            status: Some(429),
+            retry_after: Some(Duration::from_millis(1500)),
+        };
+        assert_eq!(ApiError::parse(minute), Some(expected));
+        let day = minute.replace("PerMinute", "PerDay");
+        assert!(ApiError::parse(&day).unwrap().is_out_of_quota());
     }
 
     #[test]

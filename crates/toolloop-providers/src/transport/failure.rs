@@ -92,23 +92,28 @@ impl Peer {
         headers: &HeaderMap,
         body: &[u8],
     ) -> AttemptError {
-        let details = ErrorDetails {
-            status: Some(status.as_u16()),
-            request_id: headers::request_id(headers),
-            retry_after: headers::retry_after(headers),
-        };
         let body = String::from_utf8_lossy(body);
         if status.is_success() {
             return self.unreadable(&self.describe(status, headers, &body), body.as_bytes());
         }
         let api_error = ApiError::parse(&body);
+        let wish = api_error.as_ref().and_then(|error| error.retry_after);
+        let details = ErrorDetails {
+            status: Some(status.as_u16()),
+            request_id: headers::request_id(headers),
+            retry_after: headers::retry_after(headers).or(wish),
+        };
         let text = match &api_error {
             Some(error) => self.sentence(error),
             None => self.describe(status, headers, &body),
         };
         let message = ErrorMessage::with_details(self.line(text), details);
-        let quota = api_error.is_some_and(|error| error.is_out_of_quota());
-        by_status(status, message, quota)
+        match api_error {
+            Some(error) if error.code.as_deref() == Some("invalid_api_key") => {
+                never(LlmError::Auth(message))
+            }
+            error => by_status(status, message, error.is_some_and(|e| e.is_out_of_quota())),
+        }
     }
 
     /// The answer could not be decoded.
@@ -142,7 +147,11 @@ impl Peer {
     /// The provider reports an error in place of an answer.
     fn reported(&self, error: ApiError) -> AttemptError {
         let quota = error.is_out_of_quota();
-        let details = ErrorDetails { status: error.status, ..self.details.clone() };
+        let details = ErrorDetails {
+            status: error.status,
+            retry_after: error.retry_after,
+            ..self.details.clone()
+        };
         let message = ErrorMessage::with_details(self.line(self.sentence(&error)), details);
         if let Some(status) = error.status.and_then(|code| StatusCode::from_u16(code).ok()) {
             return by_status(status, message, quota);
@@ -280,7 +289,7 @@ fn by_status(status: StatusCode, message: ErrorMessage, out_of_quota: bool) -> A
 }
 
 fn is_temporary(code: &str) -> bool {
-    const WORDS: [&str; 7] = [
+    const WORDS: [&str; 9] = [
         "api_error",
         "rate_limit",
         "overloaded",
@@ -288,6 +297,9 @@ fn is_temporary(code: &str) -> bool {
         "internal",
         "unavailable",
         "timeout",
+        // What a model wrote wrong it may write right the next time.
+        "malformed",
+        "unexpected_tool_call",
     ];
     WORDS.iter().any(|word| code.contains(word))
 }
