@@ -24,6 +24,7 @@ mod gemini;
 mod models;
 mod ollama;
 mod openai;
+mod servers;
 mod transport;
 
 pub use aicore::{AiCoreProvider, AiCoreProviderBuilder};
@@ -34,4 +35,5 @@ pub use openai::{
     OpenAiBuilder, OpenAiProvider, OpenAiProviderBuilder, ResponsesProvider,
     ResponsesProviderBuilder,
 };
+pub use servers::{SERVERS, Server, server};
 pub use transport::Timeouts;

@@ -2,23 +2,20 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_core::Stream;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use toolloop_core::{
     Capability, ChatParams, ChatResponse, ChatStream, LlmError, Provider, ProviderMetadata,
-    ReplyAssembler,
 };
 
 use crate::codec::ollama::{self, OllamaDecoder};
 use crate::models::KnownModel;
+use crate::servers::LOADS_FIRST;
 use crate::transport::{
     Limits, Redactor, ReplyStream, Timeouts, Transport, default_client, parse_base_url,
 };
@@ -63,7 +60,7 @@ impl OllamaProvider {
 
     /// Everything else there is to say of a provider.
     pub fn builder(model: impl Into<String>) -> OllamaProviderBuilder {
-        let limits = Limits { timeouts: PATIENT, ..Limits::default() };
+        let limits = Limits { timeouts: LOADS_FIRST, ..Limits::default() };
         OllamaProviderBuilder {
             model: model.into(),
             host: String::new(),
@@ -110,12 +107,7 @@ impl OllamaProvider {
 
 impl Provider for OllamaProvider {
     async fn generate(&self, params: &ChatParams) -> Result<ChatResponse, LlmError> {
-        let mut reply = self.ask(params)?;
-        let mut assembler = ReplyAssembler::detached();
-        while let Some(event) = poll_fn(|cx| Pin::new(&mut reply).poll_next(cx)).await {
-            assembler.push(event?)?;
-        }
-        assembler.into_response()
+        self.ask(params)?.into_response().await
     }
 
     async fn stream(&self, params: &ChatParams) -> Result<ChatStream, LlmError> {
@@ -266,13 +258,6 @@ struct ModelList {
 struct ModelEntry {
     name: String,
 }
-
-/// A model is loaded before its first word, and reads a long prompt slowly on a small machine.
-const PATIENT: Timeouts = Timeouts {
-    connect: Duration::from_secs(10),
-    first_content: Duration::from_secs(600),
-    stall: Duration::from_secs(120),
-};
 
 const LIST_TIME: Duration = Duration::from_secs(5);
 

@@ -13,3 +13,5 @@ mod suite {
     mod shortcuts;
     mod silence;
 }
+    mod schemas;
+    mod servers;

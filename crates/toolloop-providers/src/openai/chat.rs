@@ -7,6 +7,7 @@ use toolloop_core::{ChatParams, ChatResponse, ChatStream, LlmError, Provider, Pr
 
 use super::builder::{Endpoint, OpenAiBuilder};
 use crate::codec::openai_chat::{self, ChatDecoder, Quirks};
+use crate::servers::quirks_at;
 use crate::transport::ReplyStream;
 
 /// A model behind the Chat Completions API.
@@ -104,7 +105,10 @@ impl OpenAiBuilder<Quirks> {
         let (endpoint, quirks) = self.endpoint()?;
         let quirks = quirks.unwrap_or_else(|| match endpoint.is_openai {
             true => Quirks::openai(),
-            false => Quirks::compatible(),
+            false => {
+                let host = endpoint.transport.base_url.host_str().unwrap_or_default();
+                quirks_at(host).unwrap_or_else(Quirks::compatible)
+            }
         });
         Ok(OpenAiProvider { endpoint, quirks })
     }

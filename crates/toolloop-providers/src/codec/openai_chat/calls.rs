@@ -29,7 +29,8 @@ impl OpenCalls {
         self.0.is_empty()
     }
 
-    pub(super) fn handle(&mut self, delta: CallDelta<'_>, events: &mut Events) {
+    /// Gives the position of the call.
+    pub(super) fn handle(&mut self, delta: CallDelta<'_>, events: &mut Events) -> u32 {
         let CallDelta { index, id, function, extra_content } = delta;
         let FunctionDelta { name, arguments } = function.unwrap_or_default();
         let (id, name, arguments) = (&*id.0, &*name.0, &*arguments.0);
@@ -43,6 +44,7 @@ impl OpenCalls {
                 ProviderData { api: API.into(), data: format!("{{\"extra_content\":{extra}}}") };
             events.push_back(StreamEvent::ProviderData { index: Some(position as u32), data });
         }
+        position as u32
     }
 
     /// More argument text for the call at a position that [`handle`](Self::handle) has given out.

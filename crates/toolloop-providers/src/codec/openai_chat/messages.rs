@@ -14,7 +14,7 @@ use toolloop_core::{
     ToolResult,
 };
 
-use super::{API, Quirks};
+use super::{API, Quirks, details};
 use crate::codec::arguments::ArgumentsText;
 use crate::codec::picture::PictureUrl;
 
@@ -60,7 +60,7 @@ impl Messages<'_> {
             list.serialize_element(&Assistant { blocks, quirks: self.quirks })?;
         }
         for result in message.tool_results() {
-            list.serialize_element(&Tool(result))?;
+            list.serialize_element(&Tool { result, quirks: self.quirks })?;
         }
         let has_picture = blocks.iter().any(|block| matches!(block, ContentBlock::Image { .. }));
         match message.role {
@@ -116,13 +116,19 @@ impl Serialize for Assistant<'_> {
         }
         let mut behind_call = false;
         for block in self.blocks {
+        let details = details::of_message(self.blocks);
+        if self.quirks.members_back.contains(&details::MEMBER) && !details.is_empty() {
+            message.serialize_entry(details::MEMBER, &details)?;
+        }
             match block {
-                ContentBlock::ProviderData(data) if !behind_call => members(data, &mut message)?,
+                ContentBlock::ProviderData(data) if !behind_call => {
+                    members(data, self.quirks, &mut message)?;
+                }
                 ContentBlock::ProviderData(_) => {}
                 block => behind_call = matches!(block, ContentBlock::ToolCall(_)),
             }
         }
-        let calls = Calls(self.blocks);
+        let calls = Calls { blocks: self.blocks, quirks: self.quirks };
         if !calls.is_empty() {
             message.serialize_entry("tool_calls", &calls)?;
         }
@@ -130,20 +136,24 @@ impl Serialize for Assistant<'_> {
     }
 }
 
-struct Calls<'a>(&'a [ContentBlock]);
+struct Calls<'a> {
+    blocks: &'a [ContentBlock],
+    quirks: &'a Quirks,
+}
 
 impl Calls<'_> {
     fn is_empty(&self) -> bool {
-        !self.0.iter().any(|block| matches!(block, ContentBlock::ToolCall(_)))
+        !self.blocks.iter().any(|block| matches!(block, ContentBlock::ToolCall(_)))
     }
 }
 
 impl Serialize for Calls<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
-        for (at, block) in self.0.iter().enumerate() {
+        for (at, block) in self.blocks.iter().enumerate() {
             if let ContentBlock::ToolCall(call) = block {
-                list.serialize_element(&Call { call, behind: &self.0[at + 1..] })?;
+                let behind = &self.blocks[at + 1..];
+                list.serialize_element(&Call { call, behind, quirks: self.quirks })?;
             }
         }
         list.end()
@@ -156,16 +166,17 @@ struct Call<'a> {
     behind: &'a [ContentBlock],
 }
 
+    quirks: &'a Quirks,
 impl Serialize for Call<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolCall { id, name, arguments } = self.call;
         let mut call = serializer.serialize_map(None)?;
-        call.serialize_entry("id", id)?;
+        call.serialize_entry("id", &self.quirks.call_ids.legal(id))?;
         call.serialize_entry("type", "function")?;
         call.serialize_entry("function", &Function { name, arguments: ArgumentsText(arguments) })?;
         for block in self.behind {
             let ContentBlock::ProviderData(data) = block else { break };
-            members(data, &mut call)?;
+            members(data, self.quirks, &mut call)?;
         }
         call.end()
     }
@@ -178,23 +189,34 @@ struct Function<'a> {
 }
 
 /// Puts what this API gave for safe-keeping back where it was, byte for byte.
-fn members<M: SerializeMap>(data: &ProviderData, object: &mut M) -> Result<(), M::Error> {
+fn members<M: SerializeMap>(
+    data: &ProviderData,
+    quirks: &Quirks,
+    object: &mut M,
+) -> Result<(), M::Error> {
     if data.api != API {
         return Ok(());
     }
     let members: BTreeMap<String, &RawValue> =
         serde_json::from_str(&data.data).map_err(M::Error::custom)?;
-    members.iter().try_for_each(|(name, value)| object.serialize_entry(name, value))
+    let back = |name: &str| name != details::MEMBER && quirks.members_back.contains(&name);
+    members
+        .iter()
+        .filter(|(name, _)| back(name))
+        .try_for_each(|(name, value)| object.serialize_entry(name, value))
 }
 
-struct Tool<'a>(&'a ToolResult);
+struct Tool<'a> {
+    result: &'a ToolResult,
+    quirks: &'a Quirks,
+}
 
 impl Serialize for Tool<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ToolResult { tool_call_id, content, .. } = self.0;
+        let ToolResult { tool_call_id, content, .. } = self.result;
         let mut message = serializer.serialize_map(None)?;
         message.serialize_entry("role", "tool")?;
-        message.serialize_entry("tool_call_id", tool_call_id)?;
+        message.serialize_entry("tool_call_id", &self.quirks.call_ids.legal(tool_call_id))?;
         match (content.as_str(), &content.structured) {
             ("", Some(data)) => message.serialize_entry("content", &data.to_string())?,
             ("", None) if content.images.is_empty() => {

@@ -5,17 +5,18 @@
 //! they send, the decoder takes all of it.
 
 mod calls;
+mod details;
 mod messages;
 mod request;
 mod response;
 mod template;
 mod wire;
 
-pub use request::{MaxTokensField, Quirks, encode};
+pub use request::{CallIds, MaxTokensField, Quirks, encode};
 pub use response::ChatDecoder;
 
 /// Names this API in `ProviderData`.
 ///
 /// The data is a JSON object; its members are put into the message of the assistant, or into the
-/// tool call, that the block stands behind.
+/// tool call, that the block stands behind; `reasoning_details` always into the message.
 pub const API: &str = "openai-chat";

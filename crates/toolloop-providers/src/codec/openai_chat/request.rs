@@ -1,11 +1,14 @@
 //! [`encode`]: the body of a request, written once, straight from the borrowed messages.
 
+use std::borrow::Cow;
+
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Value, json};
 use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
 
 use super::messages::Messages;
 use crate::codec::size::estimated_size;
+use crate::codec::ids::IdRule;
 use crate::codec::strict;
 
 /// Where servers of this API differ in what they take.
@@ -22,6 +25,36 @@ pub struct Quirks {
     /// Whether the server wants the thoughts of its model back, as `reasoning_content`.
     pub reasoning_back: bool,
 }
+    /// Members of messages and calls that this server gave for safe-keeping and takes back. Others
+    /// refuse members that they do not know.
+    pub members_back: &'static [&'static str],
+    /// The word for a choice of tools that demands one.
+    pub required_word: &'static str,
+    /// Which ids of calls the server takes.
+    pub call_ids: CallIds,
+}
+
+/// Which ids of calls a server takes. Any other, from another provider, is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CallIds {
+    /// Up to 40 printable characters.
+    Short,
+    /// Nine letters or digits.
+    Nine,
+}
+
+impl CallIds {
+    pub(super) fn legal(self, id: &str) -> Cow<'_, str> {
+        match self {
+            Self::Short => IdRule { max: 40, allows: |byte| byte.is_ascii_graphic() }.legal(id),
+            Self::Nine if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+                Cow::Borrowed(id)
+            }
+            // Nothing is allowed, so what is legal is all hash.
+            Self::Nine => IdRule { max: 9, allows: |_| false }.legal(id),
+        }
+    }
 
 /// What a server calls the limit of output tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +72,7 @@ impl Quirks {
             max_tokens_field: MaxTokensField::MaxCompletionTokens,
             obfuscation: true,
             ..Self::compatible()
+            members_back: &[],
         }
     }
 
@@ -50,6 +84,9 @@ impl Quirks {
             obfuscation: false,
             reasoning_back: false,
         }
+            members_back: &["extra_content", "reasoning_details"],
+            required_word: "required",
+            call_ids: CallIds::Short,
     }
 }
 
@@ -105,7 +142,7 @@ impl Serialize for Body<'_> {
         if !tools.is_empty() {
             body.serialize_entry("tools", &Tools(tools))?;
             if let Some(choice) = &params.tool_choice {
-                body.serialize_entry("tool_choice", &tool_choice(choice))?;
+                body.serialize_entry("tool_choice", &tool_choice(choice, quirks))?;
             }
         }
         if let Some(schema) = &params.structured_output {
@@ -157,10 +194,10 @@ impl Serialize for Function<'_> {
     }
 }
 
-fn tool_choice(choice: &ToolChoice) -> Value {
+fn tool_choice(choice: &ToolChoice, quirks: &Quirks) -> Value {
     match choice {
         ToolChoice::None => json!("none"),
-        ToolChoice::Required => json!("required"),
+        ToolChoice::Required => json!(quirks.required_word),
         ToolChoice::Specific(name) => json!({"type": "function", "function": {"name": name}}),
         _ => json!("auto"),
     }

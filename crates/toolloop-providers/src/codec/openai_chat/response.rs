@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use toolloop_core::{StopReason, StreamEvent, Usage, UsageSource};
 
 use super::calls::OpenCalls;
+use super::details::Details;
 use super::template::{Lane, Template};
 use super::wire::{CallDelta, Choice, Chunk, Content, Delta, WireUsage};
 use crate::codec::api_error::{ApiError, Fields};
@@ -20,6 +21,9 @@ pub struct ChatDecoder {
     model: String,
     usage: Option<Usage>,
     finish: Option<StopReason>,
+    details: Details,
+    /// Whether text or a call has come.
+    spoken: bool,
     refused: bool,
     done: bool,
     template: Option<Template>,
@@ -106,24 +110,36 @@ impl ChatDecoder {
 
     fn handle_choice(&mut self, choice: Choice<'_>, events: &mut Events) {
         let delta = choice.delta.or(choice.message).unwrap_or_default();
-        let Delta { content, reasoning_content, reasoning, refusal, tool_calls, function_call } =
-            delta;
+        let Delta { content, reasoning_content, reasoning, refusal, tool_calls, .. } = delta;
         match reasoning_content.0.is_empty() {
             false => push_reasoning(&reasoning_content.0, events),
             true => push_reasoning(&reasoning.0, events),
         }
+        self.details.handle(delta.reasoning_details);
+        let calls = tool_calls.unwrap_or_default().into_iter();
+        let old_form = delta
+            .function_call
+            .map(|function| CallDelta { function: Some(function), ..CallDelta::default() });
+        let mut calls = calls.chain(old_form).peekable();
+        let speaks = calls.peek().is_some() || !content.is_empty() || !refusal.0.is_empty();
+        if speaks && !std::mem::replace(&mut self.spoken, true) {
+            self.hand_on_details(None, events);
+        }
         self.handle_content(content, events);
         self.handle_refusal(&refusal.0, events);
-        for call in tool_calls.unwrap_or_default() {
-            self.calls.handle(call, events);
-        }
-        if function_call.is_some() {
-            self.calls
-                .handle(CallDelta { function: function_call, ..CallDelta::default() }, events);
+        for call in calls {
+            let position = self.calls.handle(call, events);
+            self.hand_on_details(Some(position), events);
         }
         if self.finish.is_none() {
             self.finish = stop_reason(&choice.finish_reason.0);
         }
+    }
+
+    /// Text must not be parted by details that come in its midst: they wait for a call or the end.
+    fn hand_on_details(&mut self, index: Option<u32>, events: &mut Events) {
+        let data = self.details.take();
+        events.extend(data.map(|data| StreamEvent::ProviderData { index, data }));
     }
 
     fn handle_content(&mut self, content: Content<'_>, events: &mut Events) {
@@ -156,6 +172,7 @@ impl ChatDecoder {
             StopReason::EndTurn if self.refused => StopReason::Refusal,
             reason => reason,
         };
+        self.hand_on_details(None, events);
         self.calls.complete(stop_reason == StopReason::MaxTokens, events);
         events.push_back(StreamEvent::Done { stop_reason });
     }
@@ -202,6 +219,9 @@ fn fault(chunk: &Chunk<'_>, data: &str) -> Result<(), DecodeError> {
 /// position of a call is not known here.
 fn borrowed_text<'a>(chunk: &Chunk<'a>) -> Option<(Lane, &'a str)> {
     let [Choice { delta: Some(delta), .. }] = chunk.choices.as_deref()? else { return None };
+    if !delta.reasoning_details.is_null() {
+        return None;
+    }
     let (lane, text) = match (&delta.content, delta.tool_calls.as_deref()) {
         (_, Some([CallDelta { id, function: Some(function), .. }])) => {
             // What an id or a name means depends on the calls so far.

@@ -50,6 +50,9 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning_content: Text<'a>,
     #[serde(borrow, default)]
     pub(super) reasoning: Text<'a>,
+    /// What OpenRouter wants back with its thoughts.
+    #[serde(default)]
+    pub(super) reasoning_details: Value,
     #[serde(borrow, default)]
     pub(super) refusal: Text<'a>,
     #[serde(borrow, default)]
@@ -130,6 +133,16 @@ pub(super) struct Part<'a> {
 /// A piece of argument text. Some servers send the object itself.
 #[derive(Default)]
 pub(super) struct ArgumentText<'a>(pub(super) Cow<'a, str>);
+
+impl Content<'_> {
+    /// Whether there is neither text nor a part.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_empty(),
+            Self::Parts(parts) => parts.is_empty(),
+        }
+    }
+}
 
 impl Default for Content<'_> {
     fn default() -> Self {
