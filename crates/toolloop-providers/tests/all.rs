@@ -10,8 +10,8 @@ mod suite {
     mod ollama;
     mod requests;
     mod retries;
+    mod schemas;
+    mod servers;
     mod shortcuts;
     mod silence;
 }
-    mod schemas;
-    mod servers;

@@ -114,12 +114,12 @@ impl Serialize for Assistant<'_> {
         if self.quirks.reasoning_back && !thoughts.is_empty() {
             message.serialize_entry("reasoning_content", &thoughts)?;
         }
-        let mut behind_call = false;
-        for block in self.blocks {
         let details = details::of_message(self.blocks);
         if self.quirks.members_back.contains(&details::MEMBER) && !details.is_empty() {
             message.serialize_entry(details::MEMBER, &details)?;
         }
+        let mut behind_call = false;
+        for block in self.blocks {
             match block {
                 ContentBlock::ProviderData(data) if !behind_call => {
                     members(data, self.quirks, &mut message)?;
@@ -164,9 +164,9 @@ struct Call<'a> {
     call: &'a ToolCall,
     /// The blocks after it, which may begin with data that belongs to it.
     behind: &'a [ContentBlock],
+    quirks: &'a Quirks,
 }
 
-    quirks: &'a Quirks,
 impl Serialize for Call<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolCall { id, name, arguments } = self.call;

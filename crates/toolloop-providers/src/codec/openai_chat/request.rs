@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
 
 use super::messages::Messages;
-use crate::codec::size::estimated_size;
 use crate::codec::ids::IdRule;
+use crate::codec::size::estimated_size;
 use crate::codec::strict;
 
 /// Where servers of this API differ in what they take.
@@ -24,7 +24,6 @@ pub struct Quirks {
     pub obfuscation: bool,
     /// Whether the server wants the thoughts of its model back, as `reasoning_content`.
     pub reasoning_back: bool,
-}
     /// Members of messages and calls that this server gave for safe-keeping and takes back. Others
     /// refuse members that they do not know.
     pub members_back: &'static [&'static str],
@@ -55,6 +54,7 @@ impl CallIds {
             Self::Nine => IdRule { max: 9, allows: |_| false }.legal(id),
         }
     }
+}
 
 /// What a server calls the limit of output tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +71,8 @@ impl Quirks {
         Self {
             max_tokens_field: MaxTokensField::MaxCompletionTokens,
             obfuscation: true,
-            ..Self::compatible()
             members_back: &[],
+            ..Self::compatible()
         }
     }
 
@@ -83,10 +83,10 @@ impl Quirks {
             stream_usage: true,
             obfuscation: false,
             reasoning_back: false,
-        }
             members_back: &["extra_content", "reasoning_details"],
             required_word: "required",
             call_ids: CallIds::Short,
+        }
     }
 }
 
