@@ -5,10 +5,13 @@ mod support;
 mod suite {
     mod connection;
     mod corpus;
+    mod dialogues;
     mod failures;
     mod fixtures;
     mod ollama;
     mod requests;
+    mod responses;
+    mod responses_corpus;
     mod retries;
     mod schemas;
     mod servers;

@@ -1,25 +1,16 @@
 //! Streams recorded from real providers, against what the provider's own SDK made of them.
-//!
-//! The recordings are not part of the project: `TOOLLOOP_CORPUS` names the folder.
-
-use std::path::Path;
 
 use serde_json::{Value, json};
 use toolloop_core::{StopReason, StreamEvent, Usage};
 
+use crate::support::corpus::{folder, random_pieces, read, seed};
 use crate::support::decode::{decode, text_of};
 
 #[test]
 fn recorded_streams_give_what_their_sdk_saw() {
-    let Ok(folder) = std::env::var("TOOLLOOP_CORPUS") else {
-        println!("skipped: TOOLLOOP_CORPUS names no folder of recorded streams");
-        return;
-    };
-    let folder = Path::new(&folder);
-    let read = |file: &Value| std::fs::read(folder.join(file.as_str().unwrap())).unwrap();
-    let manifest: Value = serde_json::from_slice(&read(&Value::from("manifest.json"))).unwrap();
-    let mut seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 | 1;
-    println!("seed of the cuts: {seed}");
+    let Some(folder) = folder() else { return };
+    let manifest = read(&folder.join("manifest.json"));
+    let mut seed = seed();
     let mut wrong = Vec::new();
     let mut count = 0;
     for stream in manifest["streams"].as_array().unwrap() {
@@ -27,8 +18,9 @@ fn recorded_streams_give_what_their_sdk_saw() {
             continue;
         }
         count += 1;
-        let body = read(&stream["file"]);
-        let oracle: Value = serde_json::from_slice(&read(&stream["oracle"])).unwrap();
+        let path = |member: &str| folder.join(stream[member].as_str().unwrap());
+        let body = std::fs::read(path("file")).unwrap();
+        let oracle = read(&path("oracle"));
         let whole = decode([body.as_slice()]);
         for _ in 0..3 {
             let pieces = random_pieces(&body, &mut seed);
@@ -46,20 +38,6 @@ fn recorded_streams_give_what_their_sdk_saw() {
     }
     println!("{count} streams");
     assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
-}
-
-fn random_pieces<'a>(body: &'a [u8], seed: &mut u64) -> Vec<&'a [u8]> {
-    let mut pieces = Vec::new();
-    let mut rest = body;
-    while !rest.is_empty() {
-        *seed ^= *seed << 13;
-        *seed ^= *seed >> 7;
-        *seed ^= *seed << 17;
-        let (piece, others) = rest.split_at((*seed % 97) as usize % rest.len() + 1);
-        pieces.push(piece);
-        rest = others;
-    }
-    pieces
 }
 
 /// What we saw, in the oracle's words.

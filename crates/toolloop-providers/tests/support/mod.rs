@@ -1,4 +1,5 @@
-//! What the suites share: a decoder for bytes, and a server for replies.
+//! What the suites share: recordings, a decoder for bytes, and a server for replies.
 
+pub(crate) mod corpus;
 pub(crate) mod decode;
 pub(crate) mod server;

@@ -4,6 +4,9 @@
 //! missing, and it refuses the id of an item whose thought is missing. Results follow their calls
 //! as items of their own and carry pictures themselves.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use serde::ser::{Error, Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 use toolloop_core::{
@@ -25,13 +28,15 @@ pub(super) struct Input<'a> {
 impl Serialize for Input<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
+        // Ids of items that have been written.
+        let mut ids = BTreeSet::new();
         for message in self.messages {
             let blocks = message.content.as_slice();
             for result in message.tool_results() {
                 list.serialize_element(&Output(result))?;
             }
             match message.role {
-                ChatRole::Assistant => self.assistant(blocks, &mut list)?,
+                ChatRole::Assistant => self.assistant(blocks, &mut ids, &mut list)?,
                 role => {
                     let role = if role == ChatRole::System { "system" } else { "user" };
                     let parts = Parts(blocks);
@@ -46,18 +51,19 @@ impl Serialize for Input<'_> {
 }
 
 impl Input<'_> {
-    fn assistant<L: SerializeSeq>(
+    fn assistant<'a, L: SerializeSeq>(
         &self,
-        blocks: &[ContentBlock],
+        blocks: &'a [ContentBlock],
+        ids: &mut BTreeSet<Cow<'a, str>>,
         list: &mut L,
     ) -> Result<(), L::Error> {
         // Whether the items from here on are tied to a thought that goes back.
         let mut tied = false;
         for (at, block) in blocks.iter().enumerate() {
             let behind = &blocks[at + 1..];
-            let members = || {
+            let mut members = || {
                 let mut members = Members::behind(behind).map_err(L::Error::custom)?;
-                members.id = members.id.filter(|_| tied);
+                members.id = members.id.filter(|id| tied && ids.insert(id.get().into()));
                 Ok(members)
             };
             match block {
@@ -69,12 +75,15 @@ impl Input<'_> {
                 }
                 ContentBlock::ProviderData(data) => {
                     let Some(kept) = Kept::of_block(block) else { continue };
-                    let goes_back = match kept.is_thought() {
+                    let (is_thought, is_encrypted) = (kept.is_thought(), kept.is_encrypted());
+                    let goes_back = match is_thought {
                         true => self.takes(&kept) && is_followed(behind, blocks),
                         false => kept.is_whole_among(blocks),
                     };
-                    if kept.is_thought() {
-                        tied = goes_back && kept.is_encrypted();
+                    // An item that stands there twice is refused.
+                    let goes_back = goes_back && (kept.id.0.is_empty() || ids.insert(kept.id.0));
+                    if is_thought {
+                        tied = goes_back && is_encrypted;
                     }
                     if goes_back {
                         let item: &RawValue =
@@ -89,7 +98,7 @@ impl Input<'_> {
     }
 
     fn takes(&self, thought: &Kept<'_>) -> bool {
-        thought.is_encrypted() || self.quirks.open_thoughts
+        thought.is_encrypted() || self.quirks.open_thoughts && thought.is_open()
     }
 }
 

@@ -63,9 +63,15 @@ pub(super) struct Kept<'a> {
     #[serde(borrow, default, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow, default)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, default)]
     call_id: Text<'a>,
     #[serde(borrow, default)]
     encrypted_content: Text<'a>,
+    #[serde(borrow, default)]
+    summary: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    content: Option<&'a RawValue>,
 }
 
 impl<'a> Kept<'a> {
@@ -86,6 +92,11 @@ impl<'a> Kept<'a> {
 
     pub(super) fn is_encrypted(&self) -> bool {
         !self.encrypted_content.0.is_empty()
+    }
+
+    /// Whether a thought can be read without a key.
+    pub(super) fn is_open(&self) -> bool {
+        [self.summary, self.content].into_iter().flatten().any(|parts| parts.get() != "[]")
     }
 
     /// Whether the item needs no other item, or that item is there: a call of a tool that the
