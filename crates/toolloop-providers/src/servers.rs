@@ -97,7 +97,7 @@ pub static SERVERS: [Server; 9] = [
         base_url: "https://api.deepseek.com/v1",
         address_variable: "DEEPSEEK_BASE_URL",
         key_variable: Some("DEEPSEEK_API_KEY"),
-        default_model: Some("deepseek-chat"),
+        default_model: Some("deepseek-v4-flash"),
         // After a call it wants to know what it thought before.
         quirks: || Quirks { reasoning_back: true, ..strict() },
     },
@@ -140,7 +140,7 @@ pub static SERVERS: [Server; 9] = [
         base_url: "https://api.x.ai/v1",
         address_variable: "XAI_BASE_URL",
         key_variable: Some("XAI_API_KEY"),
-        default_model: Some("grok-4"),
+        default_model: Some("grok-4.3"),
         quirks: strict,
     },
     Server {

@@ -10,8 +10,17 @@ use toolloop_core::LlmError;
 
 /// The model `"provider/name"`, set up from the provider's usual variables.
 ///
-/// `openai/NAME` reads `OPENAI_API_KEY` and, where it is set, `OPENAI_BASE_URL`, which may name
-/// any server that speaks the Chat Completions API.
+/// | provider | API | variables |
+/// |---|---|---|
+/// | `openai` | Chat Completions | `OPENAI_API_KEY`, `OPENAI_BASE_URL` |
+/// | `responses` | OpenAI's Responses | `OPENAI_API_KEY`, `OPENAI_BASE_URL` |
+/// | `anthropic` | Messages | `ANTHROPIC_API_KEY`, `ANTHROPIC_BASE_URL` |
+/// | `gemini` | Gemini | `GEMINI_API_KEY` or `GOOGLE_API_KEY`, `GEMINI_BASE_URL` |
+/// | `ollama` | Ollama's own | `OLLAMA_HOST`, `OLLAMA_API_KEY` |
+/// | `aicore` | Claude at SAP AI Core | those of [`AiCoreProvider::from_env`] |
+/// | a name of [`SERVERS`] | Chat Completions | those of that [`Server`] |
+///
+/// Whatever stands behind the first slash is the model: `groq/openai/gpt-oss-120b`.
 ///
 /// ```no_run
 /// let model = toolloop::provider("openai/gpt-5")?;
@@ -22,10 +31,59 @@ use toolloop_core::LlmError;
 /// # Errors
 /// When the provider is unknown or its key is missing.
 pub fn provider(model: &str) -> Result<Arc<dyn DynProvider>, LlmError> {
-    match model.split_once('/') {
-        Some(("openai", name)) if !name.is_empty() => Ok(Arc::new(OpenAiProvider::from_env(name)?)),
-        _ => Err(LlmError::InvalidRequest(
-            format!("no provider is known for model {model:?}: write it as openai/NAME").into(),
-        )),
+    let (provider, name) = model.split_once('/').unwrap_or((model, ""));
+    if name.is_empty() {
+        return Err(unknown(model));
+    }
+    Ok(match provider {
+        "openai" => Arc::new(OpenAiProvider::from_env(name)?),
+        "responses" => Arc::new(ResponsesProvider::from_env(name)?),
+        "anthropic" => Arc::new(AnthropicProvider::from_env(name)?),
+        "gemini" => Arc::new(GeminiProvider::from_env(name)?),
+        "ollama" => Arc::new(OllamaProvider::from_env(name)?),
+        "aicore" => Arc::new(AiCoreProvider::from_env(name)?),
+        _ => match server(provider) {
+            Some(server) => Arc::new(server.from_env(name)?),
+            None => return Err(unknown(model)),
+        },
+    })
+}
+
+fn unknown(model: &str) -> LlmError {
+    let own = ["openai", "responses", "anthropic", "gemini", "ollama", "aicore"];
+    let known: Vec<_> = own.into_iter().chain(SERVERS.iter().map(|server| server.name)).collect();
+    let sentence = format!(
+        "no provider is known for model {model:?}: write it as PROVIDER/NAME, with one of {}",
+        known.join(", ")
+    );
+    LlmError::InvalidRequest(sentence.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_local_server_needs_nothing() {
+        for (model, name) in [("ollama/qwen3:4b", "qwen3:4b"), ("lmstudio/a/b", "a/b")] {
+            let metadata = provider(model).unwrap().metadata();
+            assert_eq!(
+                (&*metadata.name, &*metadata.model),
+                (model.split('/').next().unwrap(), name)
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_provider_is_told_the_known_ones() {
+        for model in ["gpt-5", "openai/", "nobody/m"] {
+            let Err(error) = provider(model) else { panic!("{model} is known") };
+            let sentence = format!(
+                "invalid request: no provider is known for model {model:?}: write it as \
+                 PROVIDER/NAME, with one of openai, responses, anthropic, gemini, ollama, aicore, \
+                 deepseek, mistral, groq, openrouter, xai, together, lmstudio, llamacpp, vllm"
+            );
+            assert_eq!(error.to_string(), sentence);
+        }
     }
 }
