@@ -33,7 +33,7 @@ impl OpenCalls {
     pub(super) fn handle(&mut self, delta: CallDelta<'_>, events: &mut Events) -> u32 {
         let CallDelta { index, id, function, extra_content } = delta;
         let FunctionDelta { name, arguments } = function.unwrap_or_default();
-        let (id, name, arguments) = (&*id.0, &*name.0, &*arguments.0);
+        let (id, name, arguments) = (&*id.0, &*name.0, &*arguments.text);
         let position = self.find(index, id, name, arguments).unwrap_or_else(|| {
             self.0.push(OpenCall { wire_index: index, ..OpenCall::default() });
             self.0.len() - 1

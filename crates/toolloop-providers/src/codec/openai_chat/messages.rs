@@ -18,19 +18,21 @@ use super::{API, Quirks, details};
 use crate::codec::arguments::ArgumentsText;
 use crate::codec::picture::PictureUrl;
 
-/// The messages of a request, the system prompt first.
+/// The messages of a request from `first` on; the system prompt stands before the first of all.
 pub(super) struct Messages<'a> {
     pub(super) params: &'a ChatParams,
     pub(super) quirks: &'a Quirks,
+    pub(super) first: usize,
 }
 
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
-        if let Some(system) = self.params.system.as_deref().filter(|text| !text.is_empty()) {
+        let system = self.params.system.as_deref().filter(|text| !text.is_empty());
+        if let Some(system) = system.filter(|_| self.first == 0) {
             list.serialize_element(&Message { role: "system", content: system })?;
         }
-        let messages = &self.params.messages;
+        let messages = &self.params.messages[self.first..];
         let mut results_from = None;
         for (at, message) in messages.iter().enumerate() {
             if message.tool_results().next().is_some() {

@@ -6,6 +6,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Value, json};
 use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
 
+use super::API;
 use super::messages::Messages;
 use crate::codec::ids::IdRule;
 use crate::codec::size::estimated_size;
@@ -99,19 +100,71 @@ impl Quirks {
 /// # Errors
 /// When a value cannot be written as JSON.
 pub fn encode(model: &str, params: &ChatParams, quirks: &Quirks) -> Result<Vec<u8>, LlmError> {
-    let mut body = Vec::with_capacity(estimated_size(params));
-    serde_json::to_writer(&mut body, &Body { model, params, quirks })
-        .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
+    let failed = |error: serde_json::Error| LlmError::InvalidRequest(error.to_string().into());
+    let messages = |first| Messages { params, quirks, first };
+    let mut body = Vec::new();
+    let codec = format!("{API} {quirks:?}");
+    let add = |first, list: &mut Vec<u8>| append_to_list(list, &messages(first));
+    let kept = params.encoded.extend(&codec, params.messages.len(), add, |list| {
+        body.reserve_exact(list.len() + HEAD_SIZE);
+        write_head(&mut body, model, params, quirks)?;
+        body.extend_from_slice(list);
+        // Without messages nothing was added; the system prompt may still stand alone.
+        if list.is_empty() { append_to_list(&mut body, &messages(0)) } else { Ok(()) }
+    });
+    match kept {
+        Some(written) => written.and_then(|head| head).map_err(failed)?,
+        None => {
+            body.reserve_exact(estimated_size(params));
+            write_head(&mut body, model, params, quirks).map_err(failed)?;
+            append_to_list(&mut body, &messages(0)).map_err(failed)?;
+        }
+    }
+    body.extend_from_slice(b"]}");
     Ok(body)
 }
 
-struct Body<'a> {
+/// Writes the body up to the value of its last member, the messages.
+fn write_head(
+    body: &mut Vec<u8>,
+    model: &str,
+    params: &ChatParams,
+    quirks: &Quirks,
+) -> serde_json::Result<()> {
+    serde_json::to_writer(&mut *body, &Head { model, params, quirks })?;
+    // The head has at least one member, so that another can follow in place of its brace.
+    body.pop();
+    body.extend_from_slice(b",\"messages\":");
+    Ok(())
+}
+
+/// Writes messages behind those of a list that has no closing bracket yet, or begins the list.
+fn append_to_list(list: &mut Vec<u8>, messages: &Messages<'_>) -> serde_json::Result<()> {
+    let start = list.len();
+    serde_json::to_writer(&mut *list, messages)?;
+    list.pop();
+    let is_empty = list.len() == start + 1;
+    match list[..start] {
+        _ if messages.first == 0 => {}
+        _ if is_empty => list.truncate(start),
+        // Nothing before them came to anything in this API.
+        [b'['] => drop(list.remove(start)),
+        _ => list[start] = b',',
+    }
+    Ok(())
+}
+
+/// Room for what stands before the messages.
+const HEAD_SIZE: usize = 4096;
+
+struct Head<'a> {
     model: &'a str,
     params: &'a ChatParams,
     quirks: &'a Quirks,
 }
 
-impl Serialize for Body<'_> {
+/// All but the messages.
+impl Serialize for Head<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { model, params, quirks } = self;
         let mut body = serializer.serialize_map(None)?;
@@ -148,7 +201,6 @@ impl Serialize for Body<'_> {
         if let Some(schema) = &params.structured_output {
             body.serialize_entry("response_format", &response_format(schema))?;
         }
-        body.serialize_entry("messages", &Messages { params, quirks })?;
         body.end()
     }
 }

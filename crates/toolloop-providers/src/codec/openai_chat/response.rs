@@ -38,9 +38,9 @@ impl Decoder for ChatDecoder {
             && let Some(text) = template.read(data)
         {
             match template.lane {
-                Lane::Text => push_text(text, events),
-                Lane::Reasoning => push_reasoning(text, events),
-                Lane::Arguments(position) => self.calls.push_arguments(position, text, events),
+                Lane::Text => push_text(&text, events),
+                Lane::Reasoning => push_reasoning(&text, events),
+                Lane::Arguments(position) => self.calls.push_arguments(position, &text, events),
             }
             return Ok(());
         }
@@ -109,7 +109,7 @@ impl ChatDecoder {
     }
 
     fn handle_choice(&mut self, choice: Choice<'_>, events: &mut Events) {
-        let delta = choice.delta.or(choice.message).unwrap_or_default();
+        let delta = choice.delta.or(choice.message.map(|message| *message)).unwrap_or_default();
         let Delta { content, reasoning_content, reasoning, refusal, tool_calls, .. } = delta;
         match reasoning_content.0.is_empty() {
             false => push_reasoning(&reasoning_content.0, events),
@@ -215,8 +215,8 @@ fn fault(chunk: &Chunk<'_>, data: &str) -> Result<(), DecodeError> {
     Err(DecodeError::Api(error))
 }
 
-/// The text of a chunk that may bring nothing else, if it stands there without escapes. The
-/// position of a call is not known here.
+/// The text of a chunk that may bring nothing else, where it stands there. The position of a call
+/// is not known here.
 fn borrowed_text<'a>(chunk: &Chunk<'a>) -> Option<(Lane, &'a str)> {
     let [Choice { delta: Some(delta), .. }] = chunk.choices.as_deref()? else { return None };
     if !delta.reasoning_details.is_null() {
@@ -226,7 +226,8 @@ fn borrowed_text<'a>(chunk: &Chunk<'a>) -> Option<(Lane, &'a str)> {
         (_, Some([CallDelta { id, function: Some(function), .. }])) => {
             // What an id or a name means depends on the calls so far.
             let plain = id.0.is_empty() && function.name.0.is_empty();
-            (Lane::Arguments(0), plain.then_some(&function.arguments.0)?)
+            let text = function.arguments.escaped;
+            return (plain && !text.is_empty()).then_some((Lane::Arguments(0), text));
         }
         (Content::Text(text), _) if !text.is_empty() => (Lane::Text, text),
         _ if !delta.reasoning_content.0.is_empty() => (Lane::Reasoning, &delta.reasoning_content.0),

@@ -4,7 +4,9 @@
 //! Servers send thousands of chunks that are equal but for a few bytes. When a parsed chunk
 //! brought nothing but a piece of text, and that text stood in the chunk as it is, the bytes
 //! before and after it are kept. Another chunk with the same bytes around, and between them
-//! nothing that JSON would read as anything but itself, parses to the same but for that text.
+//! nothing but the inside of one string, parses to the same but for that text.
+
+use std::borrow::Cow;
 
 /// The bytes around the text of a chunk.
 pub(super) struct Template {
@@ -37,14 +39,20 @@ impl Template {
     }
 
     /// The text of a chunk that fits.
-    pub(super) fn read<'a>(&self, chunk: &'a str) -> Option<&'a str> {
+    pub(super) fn read<'a>(&self, chunk: &'a str) -> Option<Cow<'a, str>> {
         let bytes = chunk.as_bytes();
         let text = bytes.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
         // An empty field may give way to another one, which only the parser knows.
-        if text.is_empty() || text.iter().any(|byte| matches!(byte, b'"' | b'\\' | ..0x20)) {
+        if text.is_empty() {
             return None;
         }
+        let (start, end) = (self.before.len(), self.before.len() + text.len());
+        if text.iter().any(|byte| matches!(byte, b'"' | b'\\' | ..0x20)) {
+            // With its quotes it is one string, or a chunk of another shape.
+            let string = chunk.get(start - 1..end + 1)?;
+            return serde_json::from_str(string).ok().map(Cow::Owned);
+        }
         // Quotes stand on both sides, so the ends lie between characters.
-        chunk.get(self.before.len()..self.before.len() + text.len())
+        chunk.get(start..end).map(Cow::Borrowed)
     }
 }

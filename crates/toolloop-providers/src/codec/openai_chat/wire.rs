@@ -6,12 +6,16 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserializer, MapAccess, SeqAccess};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Deserializer, Error, SeqAccess};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
 use crate::codec::forgiving::{Forgiving, FromJson, Text};
+
+/// A list that rarely has more than one element; a chunk is read without an allocation for it.
+type Few<T> = SmallVec<[T; 1]>;
 
 /// One chunk of a stream, or a whole completion.
 #[derive(Deserialize)]
@@ -19,11 +23,11 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
     pub(super) model: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) choices: Option<Vec<Choice<'a>>>,
+    pub(super) choices: Option<Few<Choice<'a>>>,
     #[serde(default)]
     pub(super) usage: Option<WireUsage>,
     #[serde(default)]
-    pub(super) error: Option<Value>,
+    pub(super) error: Option<Box<Value>>,
 }
 
 #[derive(Deserialize)]
@@ -34,12 +38,12 @@ pub(super) struct Choice<'a> {
     pub(super) delta: Option<Delta<'a>>,
     /// In a whole completion; some servers send it beside the delta as well.
     #[serde(borrow, default)]
-    pub(super) message: Option<Delta<'a>>,
+    pub(super) message: Option<Box<Delta<'a>>>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Text<'a>,
     /// Gateways put the failure of the server behind them here.
     #[serde(default)]
-    pub(super) error: Option<Value>,
+    pub(super) error: Option<Box<Value>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -56,7 +60,7 @@ pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
     pub(super) refusal: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
+    pub(super) tool_calls: Option<Few<CallDelta<'a>>>,
     /// The form before `tool_calls`.
     #[serde(borrow, default)]
     pub(super) function_call: Option<FunctionDelta<'a>>,
@@ -132,7 +136,11 @@ pub(super) struct Part<'a> {
 
 /// A piece of argument text. Some servers send the object itself.
 #[derive(Default)]
-pub(super) struct ArgumentText<'a>(pub(super) Cow<'a, str>);
+pub(super) struct ArgumentText<'a> {
+    pub(super) text: Cow<'a, str>,
+    /// The same as it stands in the chunk, without its quotes.
+    pub(super) escaped: &'a str,
+}
 
 impl Content<'_> {
     /// Whether there is neither text nor a part.
@@ -158,7 +166,19 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for ArgumentText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Forgiving::default())
+        let raw = <&RawValue>::deserialize(deserializer)?.get();
+        Ok(match raw.as_bytes() {
+            [b'"', .., b'"'] => {
+                let escaped = &raw[1..raw.len() - 1];
+                let text = match escaped.contains('\\') {
+                    true => Cow::Owned(serde_json::from_str(raw).map_err(D::Error::custom)?),
+                    false => Cow::Borrowed(escaped),
+                };
+                Self { text, escaped }
+            }
+            [b'{', ..] => Self { text: Cow::Borrowed(raw), escaped: "" },
+            _ => Self::default(),
+        })
     }
 }
 
@@ -169,16 +189,5 @@ impl<'a> FromJson<'a> for Content<'a> {
 
     fn from_list<A: SeqAccess<'a>>(list: A) -> Result<Self, A::Error> {
         Vec::deserialize(SeqAccessDeserializer::new(list)).map(Self::Parts)
-    }
-}
-
-impl<'a> FromJson<'a> for ArgumentText<'a> {
-    fn from_text(text: Cow<'a, str>) -> Self {
-        Self(text)
-    }
-
-    fn from_object<A: MapAccess<'a>>(object: A) -> Result<Self, A::Error> {
-        let value = Value::deserialize(MapAccessDeserializer::new(object))?;
-        Ok(Self(Cow::Owned(value.to_string())))
     }
 }
