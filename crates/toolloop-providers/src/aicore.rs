@@ -240,9 +240,11 @@ impl AiCoreProviderBuilder {
             client,
             limits: self.limits,
         };
-        let mut options = Options::default();
-        options.caching = self.caching;
-        options.platform = Platform::Bedrock;
+        let options = Options {
+            caching: self.caching,
+            platform: Platform::Bedrock,
+            ..Options::default()
+        };
         let (model, deployment) = (self.model, deployment.to_owned());
         Ok(AiCoreProvider { model, deployment, options, sessions: Sessions::new(account)? })
     }

@@ -3,6 +3,11 @@
 mod support;
 
 mod suite {
+    mod aicore;
+    mod anthropic;
+    mod anthropic_fixtures;
+    mod anthropic_recorded;
+    mod anthropic_requests;
     mod connection;
     mod corpus;
     mod dialogues;

@@ -172,8 +172,8 @@ impl Limits {
                 // Without `display`, these models keep their thought to themselves.
                 let thinking = json!({"type": "adaptive", "display": "summarized"});
                 let effort = match budget {
-                    ..=2_048 => Some("low"),
-                    ..=8_192 => Some("medium"),
+                    0..2_500 => Some("low"),
+                    2_500..10_000 => Some("medium"),
                     _ => None,
                 };
                 Self { max_tokens, thinking: Some(thinking), effort }
