@@ -24,6 +24,7 @@ mod gemini;
 mod models;
 mod ollama;
 mod openai;
+mod prices;
 mod servers;
 mod transport;
 
@@ -35,5 +36,6 @@ pub use openai::{
     OpenAiBuilder, OpenAiProvider, OpenAiProviderBuilder, ResponsesProvider,
     ResponsesProviderBuilder,
 };
+pub use prices::Price;
 pub use servers::{SERVERS, Server, server};
 pub use transport::Timeouts;

@@ -85,6 +85,32 @@ impl OllamaProvider {
         Ok(list.models.into_iter().map(|model| model.name).collect())
     }
 
+    /// The address of a server in full: `OLLAMA_HOST` may leave out scheme, host and port, and may
+    /// be the address to listen on. People also give the addresses below it.
+    pub fn address(host: &str) -> String {
+        let host = host.trim().trim_end_matches('/');
+        let host = ["/v1", "/api/chat", "/api"]
+            .iter()
+            .find_map(|path| host.strip_suffix(path))
+            .unwrap_or(host);
+        let (scheme, rest) = host.split_once("://").unwrap_or(("", host));
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        // The last colon begins the port, unless it is one of an IPv6 address.
+        let colon =
+            authority.rfind(':').filter(|at| authority.rfind(']').is_none_or(|end| end < *at));
+        let (name, port) = authority.split_at(colon.unwrap_or(authority.len()));
+        let name = match name {
+            "" | "0.0.0.0" | "[::]" => "127.0.0.1",
+            name => name,
+        };
+        let (scheme, port) = match (scheme, port) {
+            ("", "" | ":") => ("http", ":11434"),
+            ("", port) => ("http", port),
+            (scheme, port) => (scheme, port),
+        };
+        format!("{scheme}://{name}{port}{path}")
+    }
+
     fn from_variables(
         model: impl Into<String>,
         variable: impl Fn(&str) -> Option<String>,
@@ -214,7 +240,7 @@ impl OllamaProviderBuilder {
         };
         let transport = Transport {
             client,
-            base_url: parse_base_url(&full_url(&self.host))?,
+            base_url: parse_base_url(&OllamaProvider::address(&self.host))?,
             headers,
             redactor: Redactor::new(key.as_ref()),
             limits: self.limits,
@@ -222,31 +248,6 @@ impl OllamaProviderBuilder {
         let transport = Arc::new(transport);
         Ok(OllamaProvider { model: self.model, context_window: self.context_window, transport })
     }
-}
-
-/// The address of the server: `OLLAMA_HOST` may leave out scheme, host and port, and may be the
-/// address to listen on. People also give the addresses below it.
-fn full_url(host: &str) -> String {
-    let host = host.trim().trim_end_matches('/');
-    let host = ["/v1", "/api/chat", "/api"]
-        .iter()
-        .find_map(|path| host.strip_suffix(path))
-        .unwrap_or(host);
-    let (scheme, rest) = host.split_once("://").unwrap_or(("", host));
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    // The last colon begins the port, unless it is one of an IPv6 address.
-    let colon = authority.rfind(':').filter(|at| authority.rfind(']').is_none_or(|end| end < *at));
-    let (name, port) = authority.split_at(colon.unwrap_or(authority.len()));
-    let name = match name {
-        "" | "0.0.0.0" | "[::]" => "127.0.0.1",
-        name => name,
-    };
-    let (scheme, port) = match (scheme, port) {
-        ("", "" | ":") => ("http", ":11434"),
-        ("", port) => ("http", port),
-        (scheme, port) => (scheme, port),
-    };
-    format!("{scheme}://{name}{port}{path}")
 }
 
 #[derive(Deserialize)]
@@ -280,7 +281,7 @@ mod tests {
             ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434"),
             ("https://h/ollama/api/chat", "https://h/ollama"),
         ] {
-            assert_eq!(full_url(host), url, "{host}");
+            assert_eq!(OllamaProvider::address(host), url, "{host}");
         }
     }
 

@@ -97,7 +97,7 @@ pub static SERVERS: [Server; 9] = [
         base_url: "https://api.deepseek.com/v1",
         address_variable: "DEEPSEEK_BASE_URL",
         key_variable: Some("DEEPSEEK_API_KEY"),
-        default_model: Some("deepseek-v4-flash"),
+        default_model: Some("deepseek-flash"),
         // After a call it wants to know what it thought before.
         quirks: || Quirks { reasoning_back: true, ..strict() },
     },
