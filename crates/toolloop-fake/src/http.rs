@@ -19,7 +19,7 @@ pub(crate) struct RequestReader<R> {
 /// A request, with what must not be written down.
 pub(crate) struct Incoming {
     pub(crate) request: Request,
-    /// The `authorization` header, unmasked.
+    /// The key, unmasked: `authorization`, or the header that the API asked has for it.
     pub(crate) authorization: Option<String>,
     /// Whether the client takes another reply on this connection.
     pub(crate) keep_alive: bool,
@@ -164,7 +164,8 @@ impl Head {
         let connection = self.header("connection").unwrap_or_default().to_ascii_lowercase();
         let keep_alive = !connection.contains("close")
             && (!self.old_version || connection.contains("keep-alive"));
-        let authorization = self.header("authorization").map(str::to_owned);
+        let keys = ["authorization", "x-api-key", "x-goog-api-key"];
+        let authorization = keys.iter().find_map(|name| self.header(name)).map(str::to_owned);
         let headers = self
             .headers
             .into_iter()

@@ -2,8 +2,10 @@
 //! connections on request.
 //!
 //! [`FakeServer`] listens on the loopback and serves, as a stream and as one object,
-//! OpenAI Chat Completions (`POST /v1/chat/completions`, `GET /v1/models`) and Ollama's own API
-//! (`POST /api/chat`, `GET /api/tags`), all from one script. It refuses what the API refuses, with the API's status and sentence, so an agent that passes here does not meet those
+//! OpenAI Chat Completions (`POST /v1/chat/completions`, `GET /v1/models`), the Gemini API
+//! (`POST /v1beta/models/..:streamGenerateContent?alt=sse`, `GET /v1beta/models`) and Ollama's own
+//! API (`POST /api/chat`, `GET /api/tags`), all from one script. It refuses what the API refuses,
+//! with the API's status and sentence, so an agent that passes here does not meet those
 //! refusals in production. A [`Script`] says what the model replies; a [`Fault`] what goes wrong
 //! on the way; [`log`](FakeServer::log) what was really written.
 //!
@@ -65,6 +67,7 @@
 
 mod demo;
 mod faults;
+pub mod gemini;
 mod http;
 mod log;
 pub mod ollama;

@@ -16,7 +16,7 @@ use crate::log::{End, Exchange, Log, Request};
 use crate::playback::Answer;
 use crate::player::{Played, play};
 use crate::script::Script;
-use crate::{ollama, openai_chat};
+use crate::{gemini, ollama, openai_chat};
 
 /// A model provider on the loopback, until it is dropped.
 ///
@@ -131,6 +131,9 @@ impl Shared {
         let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
         let mut answer = match request.route() {
             path if path.starts_with("/api/") => ollama::route(&mut script, request, authorization),
+            path if path.starts_with("/v1beta/") => {
+                gemini::route(&mut script, request, authorization)
+            }
             _ => openai_chat::route(&mut script, request, authorization),
         };
         if !answer.headers.iter().any(|(name, _)| name == "x-request-id") {

@@ -17,6 +17,9 @@ mod demo;
 /// Every fault as the client sees it and as the log tells it.
 #[path = "suite/faults.rs"]
 mod faults;
+/// The Gemini API: replies, faults, refusals, recordings.
+#[path = "suite/gemini.rs"]
+mod gemini;
 /// What is refused before a script is asked.
 #[path = "suite/refusals.rs"]
 mod refusals;
