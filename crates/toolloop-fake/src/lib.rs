@@ -2,7 +2,8 @@
 //! connections on request.
 //!
 //! [`FakeServer`] listens on the loopback and serves, as a stream and as one object,
-//! OpenAI Chat Completions (`POST /v1/chat/completions`, `GET /v1/models`), the Gemini API
+//! OpenAI Chat Completions and Responses (`POST /v1/chat/completions`, `POST /v1/responses`,
+//! `GET /v1/models`), the Gemini API
 //! (`POST /v1beta/models/..:streamGenerateContent?alt=sse`, `GET /v1beta/models`) and Ollama's own
 //! API (`POST /api/chat`, `GET /api/tags`), all from one script. It refuses what the API refuses,
 //! with the API's status and sentence, so an agent that passes here does not meet those
@@ -72,6 +73,7 @@ mod http;
 mod log;
 pub mod ollama;
 pub mod openai_chat;
+pub mod openai_responses;
 mod playback;
 mod player;
 mod refusal;

@@ -26,3 +26,6 @@ mod refusals;
 /// The bytes of whole replies, connections kept and closed, the log.
 #[path = "suite/replies.rs"]
 mod replies;
+/// The Responses API: loops, refusals, faults, and what real servers accepted.
+#[path = "suite/responses.rs"]
+mod responses;

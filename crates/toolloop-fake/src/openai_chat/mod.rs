@@ -1,9 +1,9 @@
-//! OpenAI Chat Completions: who may ask (`authorize.rs`), what may be asked ([`validate`]), and
+//! OpenAI Chat Completions, and the way to its other API: who may ask (`authorize.rs`), what may be asked ([`validate`]), and
 //! the form of what is answered (`render.rs`).
 
 mod authorize;
 mod render;
-mod validate;
+pub(crate) mod validate;
 
 use serde_json::json;
 
@@ -11,8 +11,10 @@ pub use validate::validate;
 
 use authorize::authorize;
 use render::answer;
+pub(crate) use render::error_body;
 
 use crate::log::Request;
+use crate::openai_responses;
 use crate::playback::{Answer, Filler};
 use crate::refusal::Refusal;
 use crate::script::Script;
@@ -30,8 +32,10 @@ fn serve(
 ) -> Result<Answer, Refusal> {
     let (method, path) = (request.method.as_str(), request.route());
     match (method, path) {
-        ("POST", "/v1/chat/completions") | ("GET", "/v1/models") => {}
-        (_, "/v1/chat/completions" | "/v1/models") => return Err(wrong_method(method, path)),
+        ("POST", "/v1/chat/completions" | "/v1/responses") | ("GET", "/v1/models") => {}
+        (_, "/v1/chat/completions" | "/v1/responses" | "/v1/models") => {
+            return Err(wrong_method(method, path));
+        }
         _ => return Err(unknown_path(method, path)),
     }
     if let Some(key) = &script.key {
@@ -40,8 +44,14 @@ fn serve(
     if method == "GET" {
         return Ok(models(&script.models));
     }
+    let model = request.body["model"].as_str().unwrap_or_default();
+    if path == "/v1/responses" {
+        openai_responses::validate(&request.body)?;
+        check_model(&script.models, model)?;
+        return Ok(openai_responses::answer(request, (script.replies)(request)));
+    }
     validate(&request.body)?;
-    check_model(&script.models, request.body["model"].as_str().unwrap_or_default())?;
+    check_model(&script.models, model)?;
     Ok(answer(request, (script.replies)(request)))
 }
 
@@ -76,7 +86,7 @@ fn wrong_method(method: &str, path: &str) -> Refusal {
     Refusal::openai(405, message, None, Some("method_not_supported"))
 }
 
-fn json_answer(status: u16, body: &serde_json::Value) -> Answer {
+pub(crate) fn json_answer(status: u16, body: &serde_json::Value) -> Answer {
     Answer {
         status,
         headers: vec![("content-type".to_owned(), "application/json".to_owned())],
@@ -88,4 +98,4 @@ fn json_answer(status: u16, body: &serde_json::Value) -> Answer {
 }
 
 /// The time of every reply: what a fake says must not depend on the clock.
-const CREATED: u64 = 1_700_000_000;
+pub(crate) const CREATED: u64 = 1_700_000_000;

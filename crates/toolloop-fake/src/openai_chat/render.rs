@@ -19,7 +19,7 @@ pub(crate) fn answer(request: &Request, reply: Reply) -> Answer {
                 _ => completion.whole(),
             }
         }
-        Content::Error { status, message } => json_answer(status, &error(status, &message)),
+        Content::Error { status, message } => json_answer(status, &error_body(status, &message)),
         Content::Raw(raw) => Answer::raw(raw, chunk),
     };
     answer.add(headers, faults);
@@ -27,7 +27,7 @@ pub(crate) fn answer(request: &Request, reply: Reply) -> Answer {
 }
 
 /// The body of a failure.
-fn error(status: u16, message: &str) -> Value {
+pub(crate) fn error_body(status: u16, message: &str) -> Value {
     let (kind, code) = match status {
         401 => ("invalid_request_error", Some("invalid_api_key")),
         429 => ("requests", Some("rate_limit_exceeded")),

@@ -4,43 +4,43 @@ use serde_json::{Map, Value};
 
 use crate::refusal::Refusal;
 
-pub(super) type Check<T = ()> = Result<T, Refusal>;
+pub(crate) type Check<T = ()> = Result<T, Refusal>;
 
-pub(super) fn refused(message: impl Into<String>, param: &str, code: Option<&str>) -> Refusal {
+pub(crate) fn refused(message: impl Into<String>, param: &str, code: Option<&str>) -> Refusal {
     Refusal::openai(400, message, Some(param), code)
 }
 
-pub(super) fn missing(path: &str) -> Refusal {
+pub(crate) fn missing(path: &str) -> Refusal {
     let message = format!("Missing required parameter: '{path}'.");
     refused(message, path, Some("missing_required_parameter"))
 }
 
-pub(super) fn wrong_type(path: &str, expected: &str, found: &Value) -> Refusal {
+pub(crate) fn wrong_type(path: &str, expected: &str, found: &Value) -> Refusal {
     let message =
         format!("Invalid type for '{path}': expected {expected}, but got {} instead.", kind(found));
     refused(message, path, Some("invalid_type"))
 }
 
-pub(super) fn needs_tools(path: &str) -> Refusal {
+pub(crate) fn needs_tools(path: &str) -> Refusal {
     let message =
         format!("Invalid value for '{path}': '{path}' is only allowed when 'tools' are specified.");
     refused(message, path, None)
 }
 
-pub(super) fn object<'a>(value: &'a Value, path: &str) -> Check<&'a Map<String, Value>> {
+pub(crate) fn object<'a>(value: &'a Value, path: &str) -> Check<&'a Map<String, Value>> {
     value.as_object().ok_or_else(|| wrong_type(path, "an object", value))
 }
 
-pub(super) fn string<'a>(value: &'a Value, path: &str) -> Check<&'a str> {
+pub(crate) fn string<'a>(value: &'a Value, path: &str) -> Check<&'a str> {
     value.as_str().ok_or_else(|| wrong_type(path, "a string", value))
 }
 
-pub(super) fn boolean(value: &Value, path: &str) -> Check<bool> {
+pub(crate) fn boolean(value: &Value, path: &str) -> Check<bool> {
     value.as_bool().ok_or_else(|| wrong_type(path, "a boolean", value))
 }
 
 /// A member that must be there, and its path.
-pub(super) fn required<'a>(
+pub(crate) fn required<'a>(
     object: &'a Map<String, Value>,
     name: &str,
     path: &str,
@@ -53,7 +53,7 @@ pub(super) fn required<'a>(
 }
 
 /// A string that must be there.
-pub(super) fn required_string<'a>(
+pub(crate) fn required_string<'a>(
     object: &'a Map<String, Value>,
     name: &str,
     path: &str,
@@ -62,7 +62,7 @@ pub(super) fn required_string<'a>(
     string(value, &path)
 }
 
-pub(super) fn not_empty(array: &[Value], path: &str) -> Check {
+pub(crate) fn not_empty(array: &[Value], path: &str) -> Check {
     if !array.is_empty() {
         return Ok(());
     }
@@ -73,7 +73,7 @@ pub(super) fn not_empty(array: &[Value], path: &str) -> Check {
     Err(refused(message, path, Some("empty_array")))
 }
 
-pub(super) fn not_blank(text: &str, path: &str) -> Check {
+pub(crate) fn not_blank(text: &str, path: &str) -> Check {
     if !text.is_empty() {
         return Ok(());
     }
@@ -84,7 +84,7 @@ pub(super) fn not_blank(text: &str, path: &str) -> Check {
     Err(refused(message, path, Some("empty_string")))
 }
 
-pub(super) fn no_longer_than(text: &str, most: usize, path: &str) -> Check {
+pub(crate) fn no_longer_than(text: &str, most: usize, path: &str) -> Check {
     let length = text.chars().count();
     if length <= most {
         return Ok(());
@@ -97,7 +97,7 @@ pub(super) fn no_longer_than(text: &str, most: usize, path: &str) -> Check {
 }
 
 /// The name of a function: `^[a-zA-Z0-9_-]{1,64}$`.
-pub(super) fn function_name(name: &str, path: &str) -> Check {
+pub(crate) fn function_name(name: &str, path: &str) -> Check {
     not_blank(name, path)?;
     no_longer_than(name, 64, path)?;
     if name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') {
@@ -110,7 +110,7 @@ pub(super) fn function_name(name: &str, path: &str) -> Check {
     Err(refused(message, path, Some("invalid_value")))
 }
 
-pub(super) fn one_of(value: &str, allowed: &[&str], path: &str) -> Check {
+pub(crate) fn one_of(value: &str, allowed: &[&str], path: &str) -> Check {
     if allowed.contains(&value) {
         return Ok(());
     }
@@ -126,7 +126,7 @@ pub(super) fn one_of(value: &str, allowed: &[&str], path: &str) -> Check {
 }
 
 /// `number` is `value`, which is shown as it was written.
-pub(super) fn range(
+pub(crate) fn range(
     path: &str,
     kind: &str,
     value: &Value,

@@ -5,7 +5,7 @@
 //! silent there and those are not: arguments that are not JSON, a tool name given twice, an id
 //! given twice in one message.
 
-mod form;
+pub(crate) mod form;
 mod messages;
 mod order;
 mod tools;
