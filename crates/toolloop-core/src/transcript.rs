@@ -4,7 +4,7 @@
 //! tool messages directly behind it; no result stands alone, and tool messages hold nothing else;
 //! ids are unique; no message and no text is empty.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use crate::chat::{ChatMessage, ChatRole, ContentBlock, ToolResult};
 
@@ -81,7 +81,7 @@ pub fn keeps_grammar(messages: &[ChatMessage]) -> bool {
 }
 
 fn keeps_grammar_behind(taken: &BTreeSet<String>, messages: &[ChatMessage]) -> bool {
-    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
         let is_tool = message.role == ChatRole::Tool;
@@ -98,6 +98,10 @@ fn keeps_grammar_behind(taken: &BTreeSet<String>, messages: &[ChatMessage]) -> b
                     open.remove(at);
                 }
                 ContentBlock::ToolCall(call) => {
+                    if seen.is_empty() {
+                        // Growing in steps would hash every id twice.
+                        seen.reserve(messages.len() / 2);
+                    }
                     let is_new = !taken.contains(&call.id) && seen.insert(&call.id);
                     if message.role != ChatRole::Assistant || !is_new {
                         return false;

@@ -13,6 +13,7 @@ use toolloop_core::{
 
 use crate::anthropic;
 use crate::codec::anthropic::{Options, Platform, encode};
+use crate::codec::outgoing;
 use crate::transport::{Limits, Timeouts, collect, default_client, parse_base_url};
 
 use reply::AiCoreReply;
@@ -105,7 +106,7 @@ impl AiCoreProvider {
     }
 
     fn ask(&self, params: &ChatParams) -> Result<AiCoreReply, LlmError> {
-        let body = encode(&self.model, params, &self.options)?;
+        let body = encode(&self.model, &outgoing(params), &self.options)?;
         Ok(AiCoreReply::new(Arc::clone(&self.sessions), &self.deployment, body, params))
     }
 }
@@ -240,11 +241,8 @@ impl AiCoreProviderBuilder {
             client,
             limits: self.limits,
         };
-        let options = Options {
-            caching: self.caching,
-            platform: Platform::Bedrock,
-            ..Options::default()
-        };
+        let options =
+            Options { caching: self.caching, platform: Platform::Bedrock, ..Options::default() };
         let (model, deployment) = (self.model, deployment.to_owned());
         Ok(AiCoreProvider { model, deployment, options, sessions: Sessions::new(account)? })
     }

@@ -18,6 +18,7 @@ use toolloop_core::{
 };
 
 use crate::codec::anthropic::{Claude, MessagesDecoder, Options, encode_resumed};
+use crate::codec::outgoing;
 use crate::transport::{
     Limits, Redactor, ReplyStream, Timeouts, Transport, collect, default_client, parse_base_url,
 };
@@ -123,7 +124,7 @@ impl AnthropicProvider {
         params: &ChatParams,
         paused: &[ContentBlock],
     ) -> Result<ReplyStream<MessagesDecoder>, LlmError> {
-        let body = encode_resumed(&self.model, params, &self.options, paused)?;
+        let body = encode_resumed(&self.model, &outgoing(params), &self.options, paused)?;
         Ok(self.transport.post(&["v1", "messages"], body, params))
     }
 

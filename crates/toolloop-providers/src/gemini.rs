@@ -17,6 +17,7 @@ use toolloop_core::{
 };
 
 use crate::codec::gemini::{self, GeminiDecoder};
+use crate::codec::outgoing;
 use crate::models::KnownModel;
 use crate::transport::{
     Limits, Redactor, ReplyStream, Timeouts, Transport, default_client, parse_base_url,
@@ -118,7 +119,7 @@ impl GeminiProvider {
     }
 
     fn ask(&self, params: &ChatParams) -> Result<ReplyStream<GeminiDecoder>, LlmError> {
-        let body = gemini::encode(&self.model, params)?;
+        let body = gemini::encode(&self.model, &outgoing(params))?;
         let method = format!("{}:streamGenerateContent", self.model);
         // A tuned model has a collection of its own in front of its name.
         let path: Vec<&str> = match method.contains('/') {

@@ -14,6 +14,7 @@ use toolloop_core::{
 };
 
 use crate::codec::ollama::{self, OllamaDecoder};
+use crate::codec::outgoing;
 use crate::models::KnownModel;
 use crate::servers::LOADS_FIRST;
 use crate::transport::{
@@ -126,7 +127,7 @@ impl OllamaProvider {
     }
 
     fn ask(&self, params: &ChatParams) -> Result<ReplyStream<OllamaDecoder>, LlmError> {
-        let body = ollama::encode(&self.model, params, self.context_window)?;
+        let body = ollama::encode(&self.model, &outgoing(params), self.context_window)?;
         Ok(self.transport.post(&["api", "chat"], body, params))
     }
 }

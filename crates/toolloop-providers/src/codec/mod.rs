@@ -16,6 +16,7 @@ pub mod lines;
 pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
+mod outgoing;
 mod picture;
 pub mod schema;
 mod size;
@@ -28,6 +29,7 @@ use toolloop_core::StreamEvent;
 
 pub use api_error::ApiError;
 pub use frames::{Frames, Framing};
+pub use outgoing::outgoing;
 
 /// Events that were decoded and not yet taken.
 pub type Events = VecDeque<StreamEvent>;

@@ -7,6 +7,7 @@ use toolloop_core::{ChatParams, ChatResponse, ChatStream, LlmError, Provider, Pr
 
 use super::builder::{Endpoint, OpenAiBuilder};
 use crate::codec::openai_chat::{self, ChatDecoder, Quirks};
+use crate::codec::outgoing;
 use crate::servers::quirks_at;
 use crate::transport::ReplyStream;
 
@@ -64,7 +65,7 @@ impl OpenAiProvider {
     }
 
     fn ask(&self, params: &ChatParams) -> Result<ReplyStream<ChatDecoder>, LlmError> {
-        let body = openai_chat::encode(&self.endpoint.model, params, &self.quirks)?;
+        let body = openai_chat::encode(&self.endpoint.model, &outgoing(params), &self.quirks)?;
         Ok(self.endpoint.transport.post(&["chat", "completions"], body, params))
     }
 }

@@ -7,6 +7,7 @@ use toolloop_core::{ChatParams, ChatResponse, ChatStream, LlmError, Provider, Pr
 
 use super::builder::{Endpoint, OpenAiBuilder};
 use crate::codec::openai_responses::{self, Quirks, ResponsesDecoder};
+use crate::codec::outgoing;
 use crate::transport::ReplyStream;
 
 /// A model behind the Responses API, in which a model that reasons keeps its thoughts from one
@@ -64,7 +65,7 @@ impl ResponsesProvider {
     }
 
     fn ask(&self, params: &ChatParams) -> Result<ReplyStream<ResponsesDecoder>, LlmError> {
-        let body = openai_responses::encode(&self.endpoint.model, params, &self.quirks)?;
+        let body = openai_responses::encode(&self.endpoint.model, &outgoing(params), &self.quirks)?;
         Ok(self.endpoint.transport.post(&["responses"], body, params))
     }
 }
