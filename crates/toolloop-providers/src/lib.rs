@@ -20,6 +20,7 @@
 mod aicore;
 mod anthropic;
 pub mod codec;
+mod fallback;
 mod gemini;
 mod models;
 mod ollama;
@@ -30,6 +31,7 @@ mod transport;
 
 pub use aicore::{AiCoreProvider, AiCoreProviderBuilder};
 pub use anthropic::{AnthropicProvider, AnthropicProviderBuilder};
+pub use fallback::Fallback;
 pub use gemini::{GeminiProvider, GeminiProviderBuilder};
 pub use ollama::{OllamaProvider, OllamaProviderBuilder};
 pub use openai::{

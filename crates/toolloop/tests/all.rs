@@ -24,6 +24,9 @@ mod suite {
     /// Messages sent while a loop runs go in before the next model call.
     mod inbox;
 
+    /// One model after the other until one answers.
+    mod fallback;
+
     /// What a result passes on its way to the model.
     mod pipeline;
 
