@@ -41,6 +41,8 @@ const TABLE: &[(&str, u64, bool, bool)] = &[
     ("o4-mini", 200_000, true, true),
     ("deepseek-reasoner", 131_072, true, false),
     ("deepseek-chat", 131_072, false, false),
+    ("grok-3-mini", 131_072, true, false),
+    ("grok-4", 256_000, true, true),
     ("mistral-large", 131_072, false, false),
     ("mistral-small", 131_072, false, true),
     ("codestral", 262_144, false, false),

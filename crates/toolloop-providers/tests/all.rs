@@ -11,6 +11,7 @@ mod suite {
     mod connection;
     mod corpus;
     mod dialogues;
+    mod error_bodies;
     mod failures;
     mod fixtures;
     mod ollama;

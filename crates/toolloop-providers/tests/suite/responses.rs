@@ -7,6 +7,7 @@ use toolloop_core::{
     ProviderData, ReplyAssembler, StopReason, StreamEvent, ToolCall, ToolChoice, ToolContent,
     ToolDefinition, ToolImage, Usage,
 };
+use toolloop_fake::{Call, FakeServer, Reply, Script};
 use toolloop_providers::ResponsesProvider;
 use toolloop_providers::codec::openai_responses::{API, Quirks, ResponsesDecoder, encode};
 use toolloop_providers::codec::{DecodeError, Decoder, Events};
@@ -61,7 +62,11 @@ fn a_full_request() {
         "required": ["x"], "additionalProperties": false});
     let params = ChatParams {
         messages: vec![ChatMessage::user("Hi")],
-        tools: Some(vec![tool("add", closed.clone()), tool("now", json!({}))]),
+        tools: Some(vec![
+            tool("add", closed.clone()),
+            tool("now", json!({})),
+            tool("any", json!({"type": "object", "description": "Whatever."})),
+        ]),
         tool_choice: Some(ToolChoice::Specific("add".into())),
         temperature: Some(0.5),
         max_tokens: Some(5),
@@ -84,6 +89,8 @@ fn a_full_request() {
                 "strict": true},
             {"type": "function", "name": "now", "description": "Adds.",
                 "parameters": {"type": "object", "properties": {}}, "strict": false},
+            {"type": "function", "name": "any", "description": "Adds.", "parameters":
+                {"type": "object", "description": "Whatever.", "properties": {}}, "strict": false},
         ],
         "tool_choice": {"type": "function", "name": "add"},
         "text": {"format": {"type": "json_schema", "name": "answer", "strict": true,
@@ -212,7 +219,7 @@ fn thoughts_go_back_byte_for_byte_before_what_they_led_to() {
 #[test]
 fn no_thought_goes_back_that_would_be_refused() {
     let open = r#"{"id":"rs_2","type":"reasoning","summary":[],"content":[{"text":"Hm."}]}"#;
-    let empty = r#"{"id":"rs_3","type":"reasoning","summary":[]}"#;
+    let empty = r#"{"id":"rs_3","type":"reasoning","summary":[{"text":"Hm."}],"content":[]}"#;
     let history = |thought: &str| {
         vec![assistant(vec![
             kept(thought),
@@ -491,6 +498,49 @@ async fn a_failure_before_text_is_tried_again() {
     assert_eq!(provider.generate(&hello()).await.unwrap().text(), None);
     assert_eq!(provider.generate(&hello()).await.unwrap().text(), Some("Hi"));
     assert_eq!(server.requests().len(), 3);
+}
+
+/// Two calls with a thought before, and their results, as the strict server takes them.
+#[tokio::test]
+async fn a_loop_with_thoughts_is_never_refused() {
+    let calls = [Call::new("add", json!({"n": 1})), Call::with_text("add", "{oops")];
+    let server = FakeServer::start(Script::new([
+        Reply::calls(calls).reasoning("Hm. Well.").usage(3, 4),
+        Reply::text("Half").reasoning("And").finish_reason("length"),
+        Reply::text("Done."),
+    ]));
+    let provider =
+        ResponsesProvider::builder("gpt-5").base_url(server.base_url()).api_key(KEY).build();
+    let provider = provider.unwrap();
+    let mut params = hello();
+    let reply = provider.generate(&params).await.unwrap();
+    let thought = ContentBlock::Reasoning { content: "Hm. Well.".into() };
+    assert_eq!((&reply.content[0], reply.stop_reason), (&thought, StopReason::ToolUse));
+    let ids: Vec<_> = reply.tool_calls_iter().map(|call| call.id.clone()).collect();
+    params.messages.push(assistant(reply.content));
+    params.messages.extend(ids.iter().rev().map(|id| ChatMessage::tool_result(id, "ok")));
+    let reply = provider.generate(&params).await.unwrap();
+    assert_eq!((reply.text(), reply.stop_reason), (Some("Half"), StopReason::MaxTokens));
+    params.messages.extend([assistant(reply.content), ChatMessage::user("Go on")]);
+    assert_eq!(provider.generate(&params).await.unwrap().text(), Some("Done."));
+    let kinds: Vec<_> = server.requests()[2].body["input"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| (item["type"].clone(), item.get("id").is_some()))
+        .collect();
+    let expected = [
+        ("message", false),
+        ("reasoning", true),
+        ("function_call", true),
+        ("function_call", true),
+        ("function_call_output", false),
+        ("function_call_output", false),
+        ("reasoning", true),
+        ("message", true),
+        ("message", false),
+    ];
+    assert_eq!(kinds, expected.map(|(kind, has_id)| (json!(kind), has_id)));
 }
 
 #[test]

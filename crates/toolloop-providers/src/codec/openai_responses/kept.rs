@@ -69,8 +69,6 @@ pub(super) struct Kept<'a> {
     #[serde(borrow, default)]
     encrypted_content: Text<'a>,
     #[serde(borrow, default)]
-    summary: Option<&'a RawValue>,
-    #[serde(borrow, default)]
     content: Option<&'a RawValue>,
 }
 
@@ -94,9 +92,9 @@ impl<'a> Kept<'a> {
         !self.encrypted_content.0.is_empty()
     }
 
-    /// Whether a thought can be read without a key.
+    /// Whether a thought lies open, and not in a summary only.
     pub(super) fn is_open(&self) -> bool {
-        [self.summary, self.content].into_iter().flatten().any(|parts| parts.get() != "[]")
+        self.content.is_some_and(|parts| parts.get() != "[]")
     }
 
     /// Whether the item needs no other item, or that item is there: a call of a tool that the

@@ -18,7 +18,7 @@ pub struct Quirks {
     /// Whether to ask for summaries of the thoughts, for people to read. OpenAI gives them to
     /// organizations that it has verified, and refuses the request of any other.
     pub summaries: bool,
-    /// Whether the server takes back thoughts that are not encrypted.
+    /// Whether the server takes back thoughts that lie open, as those of models with open weights.
     pub open_thoughts: bool,
     /// Whether the server pads its events against eavesdroppers unless it is asked not to. The
     /// padding costs more than the text to read.
@@ -140,17 +140,31 @@ impl Serialize for Tool<'_> {
         if !description.is_empty() {
             tool.serialize_entry("description", description)?;
         }
-        match parameters.as_value() {
-            Value::Object(schema) if !schema.is_empty() => {
-                tool.serialize_entry("parameters", schema)?;
-            }
-            _ => {
-                tool.serialize_entry("parameters", &json!({"type": "object", "properties": {}}))?;
-            }
-        }
+        tool.serialize_entry("parameters", &Parameters(parameters.as_value()))?;
         // Said either way: where it is missing, the API takes a schema as strict and changes it.
         tool.serialize_entry("strict", &strict::fits(parameters.as_value()))?;
         tool.end()
+    }
+}
+
+/// The schema of a function's arguments: an object, and one without `properties` is refused.
+struct Parameters<'a>(&'a Value);
+
+impl Serialize for Parameters<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut schema = serializer.serialize_map(None)?;
+        let words = self.0.as_object();
+        let says = |word: &str| words.is_some_and(|words| words.contains_key(word));
+        for (word, value) in words.into_iter().flatten() {
+            schema.serialize_entry(word, value)?;
+        }
+        if !says("type") {
+            schema.serialize_entry("type", "object")?;
+        }
+        if !says("properties") {
+            schema.serialize_entry("properties", &json!({}))?;
+        }
+        schema.end()
     }
 }
 
