@@ -27,6 +27,9 @@ mod suite {
     /// One model after the other until one answers.
     mod fallback;
 
+    /// Every API against a server that is not ours.
+    mod foreign_server;
+
     /// What a result passes on its way to the model.
     mod pipeline;
 

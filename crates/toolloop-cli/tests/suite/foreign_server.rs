@@ -1,5 +1,5 @@
 //! `.ci/run` starts a server and names it in `TOOLLOOP_AIMOCK_URL`; its script is in
-//! `tests/aimock`.
+//! `crates/toolloop/tests/aimock`.
 
 use crate::support::Project;
 
@@ -9,6 +9,7 @@ fn the_main_job_runs_against_a_server_that_is_not_ours() {
         println!("skipped: TOOLLOOP_AIMOCK_URL is not set");
         return;
     };
+    let url = format!("{url}/v1");
     let project = Project::new();
     let task = "what is in this folder?";
     let ran = project.run(&["run", "--base-url", &url, "--model", "gpt-5-mini", task]);
