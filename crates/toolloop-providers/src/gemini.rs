@@ -2,25 +2,21 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_core::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use toolloop_core::{
     Capability, ChatParams, ChatResponse, ChatStream, LlmError, Provider, ProviderMetadata,
-    ReplyAssembler,
 };
 
 use crate::codec::gemini::{self, GeminiDecoder};
 use crate::codec::outgoing;
 use crate::models::KnownModel;
 use crate::transport::{
-    Limits, Redactor, ReplyStream, Timeouts, Transport, default_client, parse_base_url,
+    Limits, Redactor, ReplyStream, Timeouts, Transport, collect, default_client, parse_base_url,
 };
 
 /// A model behind the Gemini API.
@@ -134,12 +130,7 @@ impl GeminiProvider {
 
 impl Provider for GeminiProvider {
     async fn generate(&self, params: &ChatParams) -> Result<ChatResponse, LlmError> {
-        let mut reply = self.ask(params)?;
-        let mut assembler = ReplyAssembler::detached();
-        while let Some(event) = poll_fn(|cx| Pin::new(&mut reply).poll_next(cx)).await {
-            assembler.push(event?)?;
-        }
-        assembler.into_response()
+        collect(self.ask(params)?).await
     }
 
     async fn stream(&self, params: &ChatParams) -> Result<ChatStream, LlmError> {

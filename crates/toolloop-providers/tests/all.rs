@@ -14,6 +14,8 @@ mod suite {
     mod error_bodies;
     mod failures;
     mod fixtures;
+    mod gemini;
+    mod gemini_corpus;
     mod ollama;
     mod requests;
     mod responses;

@@ -85,11 +85,13 @@ fn single_line(rest: &[u8], limit: NonZeroUsize) -> Option<(&str, usize)> {
     let value = rest.strip_prefix(b"data:")?;
     let value = value.strip_prefix(b" ").unwrap_or(value);
     let end = memchr2(b'\n', b'\r', value)?;
-    if !value[end..].starts_with(b"\n\n") || end > limit.get() {
+    let ends: [&[u8]; 2] = [b"\n\n", b"\r\n\r\n"];
+    let blank = ends.into_iter().find(|blank| value[end..].starts_with(blank))?;
+    if end > limit.get() {
         return None;
     }
     let line = str::from_utf8(&value[..end]).ok()?;
-    Some((line, rest.len() - value.len() + end + b"\n\n".len()))
+    Some((line, rest.len() - value.len() + end + blank.len()))
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ fn kept(block: Option<&ContentBlock>) -> Option<wire::Part<'_>> {
 
 /// Whether it belongs into the part of a call.
 fn is_signature_alone(part: &wire::Part<'_>) -> bool {
-    part.text.is_none() && part.others.is_empty()
+    part.text.is_none() && part.others.is_empty() && !part.signature.0.is_empty()
 }
 
 /// Whether it is a part of its own. A signature is worth nothing once its text was changed.

@@ -91,7 +91,8 @@ fn with_types(
         let mut said = Map::new();
         let mut rest = fields;
         for keyword in ["title", "description"] {
-            said.extend(rest.remove(keyword).map(|value| (keyword.to_owned(), value)));
+            let text = rest.remove(keyword).filter(Value::is_string);
+            said.extend(text.map(|text| (keyword.to_owned(), text)));
         }
         let variants = types.into_iter().map(|kind| {
             let mut variant = rest.clone();
@@ -220,16 +221,21 @@ fn strings_only(
 ) {
     let kind = kind.to_ascii_lowercase();
     let formats: &[&str] = match &*kind {
-        "string" => &["enum", "date-time"],
+        "string" => &["date-time"],
         "integer" => &["int32", "int64"],
         "number" => &["float", "double"],
         _ => &[],
     };
-    if let Some(format) = fields.get("format")
-        && !format.as_str().is_some_and(|format| formats.contains(&format))
-    {
-        dropped.push(format!("{place}: the format {format} was left out"));
-        fields.remove("format");
+    match fields.get("format").map(|format| (format, format.as_str().unwrap_or_default())) {
+        Some((_, known)) if formats.contains(&known) => {}
+        Some((format, word)) => {
+            // An enum needs no word for it.
+            if word != "enum" {
+                dropped.push(format!("{place}: the format {format} was left out"));
+            }
+            fields.remove("format");
+        }
+        None => {}
     }
     let Some(Value::Array(values)) = fields.remove("enum") else { return };
     let all_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
@@ -239,9 +245,6 @@ fn strings_only(
     }
     dropped
         .push(format!("{place}: the values of enum are no strings and went into the description"));
-    if fields.get("format") == Some(&json!("enum")) {
-        fields.remove("format");
-    }
     let allowed: Vec<_> = values.iter().map(Value::to_string).collect();
     let allowed = format!("Allowed: {}.", allowed.join(", "));
     let description = match fields.get("description").and_then(Value::as_str) {
