@@ -139,11 +139,15 @@ async fn a_reply_that_is_cut_off_is_kept_and_no_answer() {
         let is_cut = matches!(failed.error, LlmError::StreamInterrupted { .. });
         assert!(is_cut, "{api}: {}", failed.error);
         let messages = handle.messages();
+        assert_eq!(messages.len(), 2, "{api}: {}", failed.error);
         let kept = messages[1].content.iter().find_map(|block| match block {
             ContentBlock::Text(text) => Some(text.as_str()),
             _ => None,
         });
-        let whole = "This answer is long enough to be cut off somewhere in the middle of it.";
+        let whole = "This answer is long enough to be cut off somewhere in the middle of it, whatever an \
+                     API sends before its text and however few words it puts into \
+                     each of its events, so that a part of \
+                     it arrives and the rest does not.";
         assert!(
             kept.is_some_and(|text| whole.starts_with(text) && text != whole),
             "{api}: {kept:?}"
