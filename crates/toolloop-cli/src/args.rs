@@ -142,11 +142,21 @@ const HOW_CHOSEN: &str = "\
 How a run chooses its model, the first that applies:
   1. --model PROVIDER/NAME, or TOOLLOOP_MODEL
   2. model = \"PROVIDER/NAME\" in ./toolloop.toml or ~/.config/toolloop/config.toml
-  3. a key in the environment: OPENAI_API_KEY
-  4. a running Ollama (OLLAMA_HOST, or http://127.0.0.1:11434)
+  3. a key in the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY,
+     then DEEPSEEK_, MISTRAL_, GROQ_, OPENROUTER_, XAI_ or TOGETHER_API_KEY
+  4. a running Ollama (OLLAMA_HOST, or port 11434), LM Studio (1234) or llama.cpp (8080)
   5. the built-in demo model: scripted, but the tools are real
 
-Any other server that speaks the OpenAI API: --base-url URL --model NAME";
+PROVIDER is openai, responses, anthropic, gemini, aicore, ollama, deepseek, mistral, groq,
+openrouter, xai, together, lmstudio, llamacpp or vllm. Any other server that speaks the
+OpenAI API: --base-url URL --model NAME
+
+Costs are by the list prices of 2026-10. For other prices, in US dollars for a million tokens:
+  [prices.\"groq/openai/gpt-oss-120b\"]
+  input = 0.15
+  cached = 0.075
+  output = 0.6
+in ./toolloop.toml or ~/.config/toolloop/config.toml";
 
 #[cfg(test)]
 mod tests {
@@ -160,8 +170,18 @@ mod tests {
     }
 
     #[test]
-    fn the_help_names_every_key() {
-        assert!(HOW_CHOSEN.contains(&crate::providers::key_variables()));
+    fn the_help_names_every_provider_and_key() {
+        use crate::providers::{KEY_VARIABLES, PROVIDERS};
+        assert!(HOW_CHOSEN.contains(KEY_VARIABLES));
+        let with_default = PROVIDERS.iter().filter(|provider| provider.default_model.is_some());
+        for variable in with_default.skip(3).filter_map(|provider| provider.key_variable()) {
+            assert!(HOW_CHOSEN.contains(variable.trim_end_matches("API_KEY")), "{variable}");
+        }
+        let names = HOW_CHOSEN.replace("\n", " ");
+        for provider in PROVIDERS.iter() {
+            assert!(names.contains(&format!(" {}", provider.name)), "{}", provider.name);
+        }
+        assert!(HOW_CHOSEN.contains(toolloop_providers::Price::LISTED_IN));
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Ended<'_> {
             tools: self.tally.tools,
             usage,
             elapsed: self.elapsed,
-            cost: Cost::of(self.target.provider),
+            cost: Cost::of(self.target, self.settings, &usage),
             report,
         }
     }

@@ -62,6 +62,10 @@ fn case(error: &LlmError, target: &Target, environment: &Environment<'_>) -> Rep
         LlmError::Auth(sentence) => {
             refused_key(error.status().unwrap_or(401), sentence, target, environment)
         }
+        // Some refuse a key as they refuse a request.
+        LlmError::InvalidRequest(sentence) if names_the_key(sentence) => {
+            refused_key(error.status().unwrap_or(400), sentence, target, environment)
+        }
         _ if is_unknown_model(error) => {
             Report::new(Exit::NoModel, "model", format!("{label} has no model {}", target.model))
                 .quote(redact(&sentence_of(error), target))
@@ -102,6 +106,12 @@ fn case(error: &LlmError, target: &Target, environment: &Environment<'_>) -> Rep
     }
 }
 
+fn names_the_key(sentence: &str) -> bool {
+    let sentence = sentence.to_lowercase();
+    sentence.contains("api key")
+        && ["incorrect", "invalid", "not valid"].iter().any(|word| sentence.contains(word))
+}
+
 fn refused_key(
     status: u16,
     sentence: &str,
@@ -112,7 +122,7 @@ fn refused_key(
     let Some(key) = &target.key else {
         let report = Report::new(Exit::NoModel, "auth", format!("{label} wants a key ({status})"))
             .quote(sentence.to_owned());
-        return match target.provider.key_variable {
+        return match target.provider.key_variable() {
             Some(variable) => report.advice(format!("Set one: export {variable}=…")),
             None => report,
         };
@@ -126,8 +136,10 @@ fn refused_key(
         .quote(quote)
         .advice(format!("{key_name} came from {}.", key.origin));
     let other = PROVIDERS.iter().find_map(|other| {
-        let variable = other.key_variable.filter(|_| other.name != target.provider.name)?;
-        environment.get(variable).map(|_| (other.name, variable))
+        let mut variables = other.key_variables.iter();
+        let variable = variables.find(|variable| environment.get(variable).is_some())?;
+        let is_same = target.provider.key_variables.contains(variable);
+        (!is_same).then_some((other.name, variable))
     });
     match other {
         Some((name, variable)) => report.advice(format!(
@@ -158,6 +170,7 @@ fn unreachable(sentence: &str, target: &Target) -> Report {
 fn answered(status: u16, sentence: &str, error: &LlmError, target: &Target) -> Report {
     let label = target.label();
     let retryable = error.is_retryable();
+    let in_v1 = target.provider.ends_in_v1();
     let report = match status {
         429 if retryable => {
             let report = Report::new(
@@ -178,7 +191,7 @@ fn answered(status: u16, sentence: &str, error: &LlmError, target: &Target) -> R
             format!("{label} does not know the address ({status})"),
         )
         .advice(address(target))
-        .advice("Addresses of this API usually end in /v1."),
+        .maybe_advice(in_v1.then_some("Addresses of this API usually end in /v1.")),
         500.. => Report::new(Exit::Temporary, "server", format!("{label} failed ({status})"))
             .advice("Try again later, or choose another model: toolloop models"),
         _ => Report::new(
@@ -202,7 +215,10 @@ fn unreadable(message: &str, raw: &str, target: &Target) -> Report {
     Report::new(Exit::Failed, "format", format!("{label} sent {what}"))
         .quote(redact(&quote, target))
         .advice(address(target))
-        .advice("Is it a server of this API? Its addresses usually end in /v1.")
+        .advice(match target.provider.ends_in_v1() {
+            true => "Is it a server of this API? Its addresses usually end in /v1.",
+            false => "Is it a server of this API?",
+        })
 }
 
 fn address(target: &Target) -> String {

@@ -24,7 +24,7 @@ fn ollama() -> Target {
     Target {
         provider: provider("ollama").unwrap(),
         model: "qwen3".into(),
-        base_url: Sourced::new("http://127.0.0.1:11434/v1".into(), origin),
+        base_url: Sourced::new("http://127.0.0.1:11434".into(), origin),
         key: None,
     }
 }
@@ -64,6 +64,18 @@ fn a_refused_key() {
          Set another one, or choose another model: toolloop models"
     );
     assert_eq!(exit(&error, &openai()), Exit::NoModel);
+}
+
+#[test]
+fn a_key_that_is_refused_as_a_request() {
+    let error = LlmError::InvalidRequest("API key not valid. Please pass another.".into());
+    let others = |name: &str| (name == "GROQ_API_KEY").then(|| "k".to_owned());
+    assert_eq!(
+        explain(&error, &openai(), &Environment(&others)).to_string(),
+        "OpenAI refused the key (400)\n  \"API key not valid. Please pass another.\"\n  \
+         The key sk-…9f3a came from OPENAI_API_KEY in the environment.\n  \
+         Set another one, or: toolloop run --model groq/…   (GROQ_API_KEY is set)"
+    );
 }
 
 #[test]

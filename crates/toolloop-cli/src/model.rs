@@ -1,16 +1,17 @@
 //! [`Target`]: which model a run asks, where it is and with which key; [`choose`] finds it.
 //!
-//! The first that applies: `--model` or a setting, a key in the environment, a local Ollama,
+//! The first that applies: `--model` or a setting, a key in the environment, a local server,
 //! the demo model. The last two need a look at the network and are [`Choice::Local`] here.
 
 use std::net::IpAddr;
 
 use secrecy::SecretString;
+use toolloop_providers::OllamaProvider;
 
 use crate::exit::Exit;
 use crate::nearest::nearest;
 use crate::origin::{Origin, Owner, Sourced};
-use crate::providers::{DEMO, PROVIDERS, ProviderEntry, provider};
+use crate::providers::{Api, DEMO, PROVIDERS, ProviderEntry, openai, provider};
 use crate::report::Report;
 use crate::settings::{Environment, Settings};
 
@@ -37,7 +38,8 @@ impl Target {
 
     /// How sentences call who serves the model.
     pub(crate) fn label(&self) -> String {
-        match self.is_custom() {
+        // A server of one's own may be anywhere.
+        match self.is_custom() && !self.provider.is_local() {
             true => host(&self.base_url.value).to_owned(),
             false => self.provider.label.to_owned(),
         }
@@ -51,9 +53,19 @@ impl Target {
         }
     }
 
+    /// Why its tokens cost nothing; `None` where they may cost something.
+    pub(crate) fn free_because(&self) -> Option<&'static str> {
+        if self.provider.is_demo() {
+            return Some("demo");
+        }
+        // Ollama has a cloud, too; that one wants a key.
+        (self.provider.is_local() && self.key.is_none()).then_some("local")
+    }
+
     /// Whether it is served elsewhere than usual.
-    fn is_custom(&self) -> bool {
-        self.provider != &DEMO && self.base_url.origin != Origin::Default
+    pub(crate) fn is_custom(&self) -> bool {
+        !matches!(self.provider.api, Api::Demo | Api::AiCore)
+            && self.base_url.origin != Origin::Default
     }
 }
 
@@ -73,7 +85,9 @@ pub(crate) fn choose(settings: &Settings, environment: &Environment<'_>) -> Resu
     if let Some(model) = &settings.model {
         return named(model, settings, environment);
     }
-    for provider in &PROVIDERS {
+    // The key of another provider has no business at an address that was given.
+    let candidates = if settings.base_url.is_some() { &PROVIDERS[..1] } else { &PROVIDERS[..] };
+    for provider in candidates {
         let Some(default) = provider.default_model else { continue };
         if key_of(provider, settings, environment).is_some() {
             return target(provider, default, settings, environment).map(Choice::Target);
@@ -101,8 +115,8 @@ pub(crate) fn target(
     let base_url = base_url_of(provider, settings, environment);
     let key = key_of(provider, settings, environment);
     let Some(key) = key else {
-        let Some(variable) = provider.key_variable.filter(|_| base_url.origin == Origin::Default)
-        else {
+        let is_needed = !provider.is_local() && base_url.origin == Origin::Default;
+        let Some(variable) = provider.key_variable().filter(|_| is_needed) else {
             return Ok(Target { provider, model: model.to_owned(), base_url, key: None });
         };
         return Err(no_key(provider, variable));
@@ -128,7 +142,7 @@ fn named(
     let known = text.split_once('/').and_then(|(name, model)| Some((provider(name)?, model)));
     match known {
         Some((_, "")) => Err(wrong_model(choice, "names no model behind the slash")),
-        Some((provider, _)) if *provider == DEMO => {
+        Some((provider, _)) if provider.is_demo() => {
             Err(wrong_model(choice, "is not there: the demo model is just `demo`"))
         }
         Some((provider, model)) => {
@@ -136,7 +150,7 @@ fn named(
         }
         // A bare name, or one with a slash of its own, of whatever the given server has.
         None if settings.base_url.is_some() => {
-            target(&PROVIDERS[0], text, settings, environment).map(Choice::Target)
+            target(openai(), text, settings, environment).map(Choice::Target)
         }
         None => Err(match text.split_once('/') {
             Some((name, _)) => {
@@ -190,17 +204,11 @@ fn base_url_of(
         .unwrap_or_else(|| Sourced::new(provider.base_url.to_owned(), Origin::Default))
 }
 
-/// `OLLAMA_HOST` is `host:port`, and its API for others is below `/v1`.
+/// `OLLAMA_HOST` may be `host:port`.
 fn full_url(provider: &ProviderEntry, url: &str) -> String {
-    let url = url.trim_end_matches('/');
-    if provider.name != "ollama" || url.ends_with("/v1") {
-        return url.to_owned();
-    }
-    let url = url.replace("0.0.0.0", "127.0.0.1");
-    match url.split_once("://") {
-        Some(_) => format!("{url}/v1"),
-        None if url.contains(':') => format!("http://{url}/v1"),
-        None => format!("http://{url}:11434/v1"),
+    match provider.api {
+        Api::Ollama => OllamaProvider::address(url),
+        _ => url.trim_end_matches('/').to_owned(),
     }
 }
 
@@ -209,10 +217,10 @@ fn key_of(
     settings: &Settings,
     environment: &Environment<'_>,
 ) -> Option<Sourced<SecretString>> {
-    let variable = provider.key_variable?;
-    let from_environment = environment
-        .get(variable)
-        .map(|key| Sourced::new(key.into(), Origin::Variable(variable.to_owned())));
+    let from_environment = provider.key_variables.iter().find_map(|&variable| {
+        let key = environment.get(variable)?;
+        Some(Sourced::new(key.into(), Origin::Variable(variable.to_owned())))
+    });
     from_environment.or_else(|| settings.providers.get(provider.name)?.api_key.clone())
 }
 
@@ -298,10 +306,18 @@ mod tests {
             "openai/gpt-5-mini at https://api.openai.com/v1 with sk-1"
         );
         assert_eq!(chosen(&settings(None, None), &[]), "Local");
+        assert_eq!(
+            chosen(&settings(None, None), &[("GOOGLE_API_KEY", "g"), ("GROQ_API_KEY", "q")]),
+            "gemini/gemini-2.5-flash at https://generativelanguage.googleapis.com/v1beta with g"
+        );
+        assert_eq!(
+            chosen(&settings(None, None), &[("GROQ_API_KEY", "q")]),
+            "groq/openai/gpt-oss-120b at https://api.groq.com/openai/v1 with q"
+        );
         assert_eq!(chosen(&settings(Some("demo"), None), KEY), "Demo");
         assert_eq!(
             chosen(&settings(Some("ollama/qwen3"), None), &[("OLLAMA_HOST", "0.0.0.0:9")]),
-            "ollama/qwen3 at http://127.0.0.1:9/v1 with no key"
+            "ollama/qwen3 at http://127.0.0.1:9 with no key"
         );
     }
 
@@ -320,6 +336,12 @@ mod tests {
             "no model is chosen for http://h:1/v1\n  The address came from --base-url.\n  \
              Add --model NAME; the server's models: toolloop models --base-url URL"
         );
+    }
+
+    #[test]
+    fn no_key_goes_to_an_address_that_was_given_for_another_provider() {
+        let chosen = chosen(&settings(None, Some("http://h:1")), &[("ANTHROPIC_API_KEY", "a")]);
+        assert!(chosen.starts_with("no model is chosen for http://h:1"), "{chosen}");
     }
 
     #[test]

@@ -58,6 +58,13 @@ impl Report {
         self
     }
 
+    pub(crate) fn maybe_advice(self, sentence: Option<&str>) -> Self {
+        match sentence {
+            Some(sentence) => self.advice(sentence),
+            None => self,
+        }
+    }
+
     /// Prints it where errors go.
     pub(crate) fn eprint(&self) {
         let stderr = io::stderr();

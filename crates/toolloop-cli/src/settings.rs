@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use secrecy::SecretString;
+use toolloop_providers::Price;
 
 use crate::args::{ModelsArgs, RunArgs, Yes, names};
 use crate::origin::{Origin, Owner, Sourced};
@@ -28,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) yes: Option<Sourced<Yes>>,
     /// By name of the provider.
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
+    /// By name of the model, as it is chosen.
+    pub(crate) prices: BTreeMap<String, Price>,
 }
 
 /// A provider's table in a settings file.
@@ -71,7 +74,7 @@ impl Settings {
                 .yes
                 .clone()
                 .map(|yes| Sourced::new(yes, origin("yes", "--yes", "TOOLLOOP_YES"))),
-            providers: BTreeMap::new(),
+            ..Self::default()
         };
         Ok(flags.over(Self::of_files(environment)?))
     }
@@ -110,6 +113,8 @@ impl Settings {
             strong.api_key = strong.api_key.take().or(weak.api_key);
             strong.base_url = strong.base_url.take().or(weak.base_url);
         }
+        let mut prices = weaker.prices;
+        prices.append(&mut self.prices);
         Self {
             model: self.model.or(weaker.model),
             base_url: self.base_url.or(weaker.base_url),
@@ -119,6 +124,7 @@ impl Settings {
             timeout: self.timeout.or(weaker.timeout),
             yes: self.yes.or(weaker.yes),
             providers: self.providers,
+            prices,
         }
     }
 }

@@ -7,16 +7,24 @@
 //!
 //! [openai]
 //! api_key = "sk-..."
+//!
+//! # In US dollars for a million tokens, in place of the list price.
+//! [prices."openai/gpt-5-mini"]
+//! input = 0.25
+//! cached = 0.025
+//! output = 2.0
 //! ```
 //!
 //! The file of a folder may come from strangers, so it may not approve calls or hold keys.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use secrecy::SecretString;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use toolloop_providers::Price;
 
 use crate::args::Yes;
 use crate::nearest::nearest;
@@ -54,6 +62,7 @@ fn parse(text: &str, path: &Path, owner: Owner) -> Result<Settings, Report> {
                 file.only_in_own_file(key, "approve calls", "--yes")?;
                 settings.yes = Some(file.yes(value)?);
             }
+            "prices" => settings.prices = file.prices(value)?,
             name => match PROVIDERS.iter().find(|provider| provider.name == name) {
                 Some(provider) => {
                     let table = file.provider(value)?;
@@ -69,8 +78,10 @@ fn parse(text: &str, path: &Path, owner: Owner) -> Result<Settings, Report> {
     Ok(settings)
 }
 
-const KEYS: [&str; 7] =
-    ["model", "base_url", "tools", "system", "max_iterations", "timeout", "yes"];
+const KEYS: [&str; 8] =
+    ["model", "base_url", "tools", "system", "max_iterations", "timeout", "yes", "prices"];
+
+const PRICE_KEYS: [&str; 4] = ["input", "cached", "cache_write", "output"];
 
 /// A file while it is read.
 struct File<'a> {
@@ -96,6 +107,45 @@ impl File<'_> {
             }
         }
         Ok(settings)
+    }
+
+    fn prices(&self, value: &Value<'_>) -> Result<BTreeMap<String, Price>, Report> {
+        let table = value.get_ref().as_table().ok_or_else(|| self.expected(value, "a table"))?;
+        table
+            .iter()
+            .map(|(model, value)| Ok((model.get_ref().to_string(), self.price(value)?)))
+            .collect()
+    }
+
+    /// What is not said of a cache costs what the input costs.
+    fn price(&self, value: &Value<'_>) -> Result<Price, Report> {
+        let table = value.get_ref().as_table().ok_or_else(|| self.expected(value, "a table"))?;
+        let [mut input, mut cached, mut cache_write, mut output] = [None; 4];
+        for (key, value) in table {
+            let part = match key.get_ref().as_ref() {
+                "input" => &mut input,
+                "cached" => &mut cached,
+                "cache_write" => &mut cache_write,
+                "output" => &mut output,
+                _ => return Err(self.unknown(key, PRICE_KEYS)),
+            };
+            *part = Some(self.dollars(value)?);
+        }
+        let (Some(input), Some(output)) = (input, output) else {
+            return Err(self.wrong(value.span().start, "a price needs input and output".into()));
+        };
+        let (cached, cache_write) = (cached.unwrap_or(input), cache_write.unwrap_or(input));
+        Ok(Price { input, cached, cache_write, output })
+    }
+
+    fn dollars(&self, value: &Value<'_>) -> Result<f64, Report> {
+        let text = match value.get_ref() {
+            DeValue::Integer(number) => number.as_str(),
+            DeValue::Float(number) => number.as_str(),
+            _ => return Err(self.expected(value, "a number of dollars")),
+        };
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+        number.ok_or_else(|| self.expected(value, "a number of dollars from 0"))
     }
 
     fn string(&self, value: &Value<'_>) -> Result<Sourced<String>, Report> {
@@ -219,6 +269,22 @@ mod tests {
     }
 
     #[test]
+    fn prices_are_of_models() {
+        let settings = own("[prices.\"groq/m\"]\ninput = 1\noutput = 2.5\n").unwrap();
+        let price = Price { input: 1.0, cached: 1.0, cache_write: 1.0, output: 2.5 };
+        assert_eq!(settings.prices, [("groq/m".to_owned(), price)].into());
+        assert_eq!(
+            error("[prices.m]\ninput = 1"),
+            "in /c/config.toml, line 1: a price needs input and output"
+        );
+        assert_eq!(
+            error("[prices.m]\ninput = -1"),
+            "in /c/config.toml, line 2: expected a number of dollars from 0, found integer"
+        );
+        assert!(error("[prices.m]\ncahced = 1").contains("Did you mean `cached`?"));
+    }
+
+    #[test]
     fn unknown_settings_are_errors_with_the_nearest_name() {
         assert_eq!(
             error("\nmodle = \"demo\""),
@@ -231,7 +297,9 @@ mod tests {
         assert_eq!(
             error("zzz = 1"),
             "in /c/config.toml, line 1: there is no setting `zzz`\n  Settings are: model, \
-             base_url, tools, system, max_iterations, timeout, yes, openai, ollama."
+             base_url, tools, system, max_iterations, timeout, yes, prices, openai, anthropic, \
+             gemini, responses, aicore, ollama, deepseek, mistral, groq, openrouter, xai, \
+             together, lmstudio, llamacpp, vllm."
         );
     }
 

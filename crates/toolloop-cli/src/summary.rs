@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use toolloop_core::{Usage, UsageSource};
+use toolloop_providers::Price;
 
 use crate::exit::Exit;
-use crate::providers::ProviderEntry;
+use crate::model::Target;
 use crate::report::Report;
-use crate::units::{counted, elapsed, grouped};
+use crate::settings::Settings;
+use crate::units::{counted, dollars, elapsed, grouped};
 
 /// How a run ended and what it took.
 #[derive(Debug)]
@@ -40,24 +42,42 @@ pub(crate) enum Reason {
 }
 
 /// What the tokens cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cost {
     /// Nothing, and why.
     Free(&'static str),
-    /// No price is known.
+    /// So many US dollars, as surely as the tokens are known.
+    Usd { amount: f64, estimated: bool },
+    /// No price is known, or not all tokens.
     Unknown,
 }
 
 impl Cost {
-    /// Of a provider's tokens.
-    pub(crate) fn of(provider: &ProviderEntry) -> Self {
-        provider.free_because().map_or(Self::Unknown, Self::Free)
+    /// Of a model's tokens: by the price in the settings, else by the list price.
+    pub(crate) fn of(target: &Target, settings: &Settings, usage: &Usage) -> Self {
+        let own = settings.prices.get(&target.name()).copied();
+        if own.is_none()
+            && let Some(why) = target.free_because()
+        {
+            return Self::Free(why);
+        }
+        let listed = || match target.is_custom() {
+            // Somebody else's server has prices of its own.
+            true => None,
+            false => Price::listed(target.provider.name, &target.model),
+        };
+        match own.or_else(listed).and_then(|price| price.cost(usage)) {
+            Some(amount) => Self::Usd { amount, estimated: usage.source == UsageSource::Estimated },
+            None => Self::Unknown,
+        }
     }
 
     /// In US dollars; `None` is unknown.
     pub(crate) fn usd(self) -> Option<f64> {
         match self {
             Self::Free(_) => Some(0.0),
+            // The last digits of a sum of fractions say nothing.
+            Self::Usd { amount, .. } => Some((amount * 1e9).round() / 1e9),
             Self::Unknown => None,
         }
     }
@@ -80,6 +100,9 @@ impl Ending {
         parts.extend(tokens(&self.usage));
         parts.push(match self.cost {
             Cost::Free(why) => format!("no cost ({why})"),
+            Cost::Usd { amount, estimated } => {
+                format!("{}{}", if estimated { "~" } else { "" }, dollars(amount))
+            }
             Cost::Unknown => "cost unknown".to_owned(),
         });
         parts.join(" · ")
@@ -103,6 +126,8 @@ fn tokens(usage: &Usage) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::origin::Origin;
+    use crate::providers::provider;
 
     fn ending(usage: Usage, cost: Cost) -> Ending {
         Ending {
@@ -135,6 +160,33 @@ mod tests {
             ending.line(),
             "stopped · 1 step · 0 tools · 2.9 s · ~2,468 in · ~112 out · cost unknown"
         );
+    }
+
+    #[test]
+    fn a_cost_is_as_sure_as_its_tokens() {
+        let mut target = Target::demo("http://h/v1".into());
+        let mut settings = Settings::default();
+        let usage = Usage { input_tokens: 2000, output_tokens: 100, ..Usage::default() };
+        let estimated = Usage { source: UsageSource::Estimated, ..usage };
+        let of = |target: &Target, settings: &Settings, usage: &Usage| {
+            ending(*usage, Cost::of(target, settings, usage))
+                .line()
+                .rsplit(" · ")
+                .next()
+                .map(str::to_owned)
+        };
+        assert_eq!(of(&target, &settings, &usage).unwrap(), "no cost (demo)");
+        target.provider = provider("openai").unwrap();
+        target.model = "gpt-5".into();
+        assert_eq!(of(&target, &settings, &usage).unwrap(), "$0.0035");
+        assert_eq!(of(&target, &settings, &estimated).unwrap(), "~$0.0035");
+        assert_eq!(of(&target, &settings, &Usage::unknown()).unwrap(), "cost unknown");
+        target.base_url.origin = Origin::Flag("--base-url");
+        assert_eq!(of(&target, &settings, &usage).unwrap(), "cost unknown");
+        let price = Price { input: 1000.0, cached: 0.0, cache_write: 0.0, output: 0.0 };
+        settings.prices.insert("openai/gpt-5".into(), price);
+        assert_eq!(of(&target, &settings, &usage).unwrap(), "$2.00");
+        assert_eq!(Cost::of(&target, &settings, &usage).usd(), Some(2.0));
     }
 
     #[test]

@@ -74,9 +74,26 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count as u64), if count == 1 { "" } else { "s" })
 }
 
+/// `$1.20`, `$0.012`, `$0.0023`: with the digits that matter.
+pub(crate) fn dollars(amount: f64) -> String {
+    match amount {
+        0.0 => "$0".to_owned(),
+        ..0.0001 => "below $0.0001".to_owned(),
+        ..0.01 => format!("${amount:.4}"),
+        ..1.0 => format!("${amount:.3}"),
+        _ => format!("${amount:.2}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dollars_have_the_digits_that_matter() {
+        let shown = [0.0, 0.00001, 0.00123, 0.0456, 0.5, 12.345].map(dollars);
+        assert_eq!(shown, ["$0", "below $0.0001", "$0.0012", "$0.046", "$0.500", "$12.35"]);
+    }
 
     #[test]
     fn durations_are_read_with_their_units() {

@@ -13,7 +13,7 @@ use crate::transport::Timeouts;
 ///
 /// ```no_run
 /// let groq = toolloop_providers::server("groq").expect("a name of the table");
-/// let model = groq.from_env("openai/gpt-oss-120b")?;
+/// let model = groq.provider("openai/gpt-oss-120b")?;
 /// # Ok::<(), toolloop_core::LlmError>(())
 /// ```
 #[derive(Debug)]
@@ -56,11 +56,11 @@ impl Server {
     ///
     /// # Errors
     /// When the key is missing, or either is not usable.
-    pub fn from_env(&self, model: impl Into<String>) -> Result<OpenAiProvider, LlmError> {
-        self.from_variables(model, |name| std::env::var(name).ok())
+    pub fn provider(&self, model: impl Into<String>) -> Result<OpenAiProvider, LlmError> {
+        self.provider_with(model, |name| std::env::var(name).ok())
     }
 
-    fn from_variables(
+    fn provider_with(
         &self,
         model: impl Into<String>,
         variable: impl Fn(&str) -> Option<String>,
@@ -211,7 +211,7 @@ mod tests {
     fn every_server_makes_a_provider() {
         for server in &SERVERS {
             let key = |name: &str| (Some(name) == server.key_variable).then(|| "key-0".to_owned());
-            let provider = server.from_variables("m", key).unwrap();
+            let provider = server.provider_with("m", key).unwrap();
             let origin = server.base_url.split_inclusive('/').take(3).collect::<String>();
             let shown = format!(
                 "OpenAiProvider {{ name: {:?}, model: \"m\", server: {:?}, .. }}",
@@ -219,7 +219,7 @@ mod tests {
                 origin.trim_end_matches('/')
             );
             assert_eq!(format!("{provider:?}"), shown);
-            assert_eq!(server.from_variables("m", |_| None).is_ok(), server.is_local());
+            assert_eq!(server.provider_with("m", |_| None).is_ok(), server.is_local());
         }
     }
 
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_missing_key_is_named() {
-        let error = server("groq").unwrap().from_variables("m", |_| None).unwrap_err();
+        let error = server("groq").unwrap().provider_with("m", |_| None).unwrap_err();
         let sentence =
             "authentication failed: GROQ_API_KEY is not set: export it with your key of Groq";
         assert_eq!(error.to_string(), sentence);

@@ -43,7 +43,7 @@ pub fn provider(model: &str) -> Result<Arc<dyn DynProvider>, LlmError> {
         "ollama" => Arc::new(OllamaProvider::from_env(name)?),
         "aicore" => Arc::new(AiCoreProvider::from_env(name)?),
         _ => match server(provider) {
-            Some(server) => Arc::new(server.from_env(name)?),
+            Some(server) => Arc::new(server.provider(name)?),
             None => return Err(unknown(model)),
         },
     })

@@ -3,14 +3,16 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::ArgMatches;
+use futures_util::future::join_all;
 use toolloop_core::LlmError;
 
 use crate::args::ModelsArgs;
-use crate::connect::{connect, first_that_chats};
+use crate::connect::{Connection, first_that_chats, is_looked_for};
 use crate::errors::explain;
 use crate::exit::Exit;
 use crate::model::{Choice, Target, choose, target};
-use crate::providers::{PROVIDERS, ProviderEntry};
+use crate::origin::Origin;
+use crate::providers::{Api, PROVIDERS, ProviderEntry, openai};
 use crate::report::Report;
 use crate::settings::{Environment, Settings};
 use crate::terminal::paint::{Paint, has_colours};
@@ -22,12 +24,13 @@ pub(crate) async fn run(args: &ModelsArgs, matches: &ArgMatches) -> anyhow::Resu
     let settings = Settings::of_models(args, matches, &environment)?;
     let providers: Vec<&'static ProviderEntry> = match settings.base_url {
         // An address is of one server; it is asked, and nobody else.
-        Some(_) => PROVIDERS.iter().take(1).collect(),
-        None => PROVIDERS.iter().collect(),
+        Some(_) => vec![openai()],
+        // Both APIs of OpenAI have the same models.
+        None => PROVIDERS.iter().filter(|p| !matches!(p.api, Api::Responses)).collect(),
     };
     let found =
         providers.into_iter().map(|provider| Found::look(provider, &settings, &environment));
-    let found = futures_util::future::join_all(found).await;
+    let found = join_all(found).await;
     let stdout = io::stdout();
     let page = match stdout.is_terminal() {
         true => page(&found, &settings, &environment, Paint::new(has_colours())),
@@ -49,6 +52,7 @@ pub(crate) async fn run(args: &ModelsArgs, matches: &ArgMatches) -> anyhow::Resu
 /// What a provider has.
 struct Found {
     provider: &'static ProviderEntry,
+    /// `None`: it needs a key, and there is none.
     target: Option<Target>,
     models: Result<Vec<String>, Report>,
 }
@@ -63,7 +67,7 @@ impl Found {
             Ok(target) => target,
             Err(report) => return Self { provider, target: None, models: Err(report) },
         };
-        let models = match connect(&target) {
+        let models = match Connection::to(&target) {
             Ok(server) => {
                 let explained = |error: LlmError| explain(&error, &target, environment);
                 server.list_models().await.map_err(explained)
@@ -84,6 +88,33 @@ impl Found {
         names.sort();
         names
     }
+
+    /// A server of one's own that was not named and is not there: no news.
+    fn is_just_absent(&self) -> bool {
+        let unnamed = |target: &Target| target.base_url.origin == Origin::Default;
+        self.provider.is_local()
+            && self.models.is_err()
+            && self.target.as_ref().is_some_and(unnamed)
+    }
+
+    /// What is said of the provider: its name, how it is reached, its models or why there are none.
+    fn section(&self, target: &Target, paint: Paint) -> String {
+        let how = match &target.key {
+            Some(key) => format!("key from {}", key.origin),
+            None => target.base_url.value.clone(),
+        };
+        let mut section =
+            format!("{}   {}\n", paint.bold(&target.label()), paint.dim(&clean(&how)));
+        match (&self.models, self.names()) {
+            (Ok(_), _) if matches!(self.provider.api, Api::AiCore) => {
+                section += "  aicore/NAME, the model of the deployment\n";
+            }
+            (Ok(_), names) if names.is_empty() => section += "  has no models\n",
+            (Ok(_), names) => names.iter().for_each(|name| section += &format!("  {name}\n")),
+            (Err(report), _) => section += &format!("  {}\n", clean(&report.what)),
+        }
+        section
+    }
 }
 
 fn list(found: &[Found]) -> String {
@@ -98,37 +129,41 @@ fn page(
     paint: Paint,
 ) -> String {
     let mut page = String::new();
-    for found in found {
-        let label = match &found.target {
-            Some(target) => target.label(),
-            None => found.provider.label.to_owned(),
-        };
-        page += &format!("{}\n", paint.bold(&label));
-        match (&found.models, found.names()) {
-            (Ok(_), names) if names.is_empty() => page += "  has no models\n",
-            (Ok(_), names) => names.iter().for_each(|name| page += &format!("  {name}\n")),
-            (Err(report), _) => {
-                let what = match (&found.target, found.provider.key_variable) {
-                    (None, Some(variable)) => format!("no key: export {variable}=…"),
-                    _ => clean(&report.what).into_owned(),
-                };
-                page += &format!("  {}\n", paint.dim(&what));
-            }
-        }
+    for one in found.iter().filter(|found| !found.is_just_absent()) {
+        page.extend(one.target.as_ref().map(|target| one.section(target, paint)));
     }
     page += &format!("{}\n  demo\n\n", paint.bold("Built in"));
+    let keys = found.iter().filter(|found| found.target.is_none());
+    page += &named("No key", keys.map(|found| found.provider.key_variable().unwrap_or_default()));
+    let absent = found.iter().filter(|found| found.is_just_absent());
+    page += &named("Not running", absent.map(|found| found.provider.label));
     page += &match choose(settings, environment) {
         Ok(Choice::Target(target)) => format!("A run takes {}.\n", target.name()),
         Ok(Choice::Demo) => "A run takes demo.\n".to_owned(),
-        Ok(Choice::Local) => match found.iter().find(|found| found.provider.name == "ollama") {
-            Some(Found { models: Ok(models), .. }) => first_that_chats(models),
-            _ => None,
-        }
-        .map_or("A run takes demo: there is no key and no local model.\n".to_owned(), |model| {
-            format!("A run takes ollama/{model}.\n")
-        }),
+        Ok(Choice::Local) => match found.iter().find_map(local_choice) {
+            Some(model) => format!("A run takes {model}.\n"),
+            None => "A run takes demo: there is no key and no local model.\n".to_owned(),
+        },
         Err(report) => format!("A run would fail: {}.\n", report.what),
     };
     page + &paint
         .dim("Another one: toolloop run --model NAME   How one is chosen: toolloop help models\n")
+}
+
+/// `No key: A, B, C.`, or nothing.
+fn named<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<_> = names.collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("{what}: {}\n", names.join(", ")),
+    }
+}
+
+/// The model a run takes of this server, if nothing else is said.
+fn local_choice(found: &Found) -> Option<String> {
+    let target = found.target.as_ref()?;
+    let models = found.models.as_ref().ok()?;
+    let is_candidate = found.provider.is_local() && is_looked_for(target);
+    let model = first_that_chats(models).filter(|_| is_candidate)?;
+    Some(format!("{}/{model}", found.provider.name))
 }

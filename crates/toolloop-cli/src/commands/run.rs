@@ -16,13 +16,12 @@ use toolloop::tool::{
     ToolLoopConfig, ToolRegistry, tool_loop_stream,
 };
 use toolloop_core::{ChatMessage, ChatParams};
-use toolloop_providers::OpenAiProvider;
 use toolloop_tools::builtin;
 
 use crate::approval::Policy;
 use crate::args::{RunArgs, Yes};
 use crate::asking::Asking;
-use crate::connect::{Chosen, choose_and_serve, connect};
+use crate::connect::{Chosen, Connection, choose_and_serve};
 use crate::ending::Ended;
 use crate::errors::is_unknown_model;
 use crate::exit::Exit;
@@ -79,7 +78,7 @@ fn is_gone(error: &io::Error) -> bool {
 /// Everything a run needs.
 struct Plan {
     chosen: Chosen,
-    provider: Arc<OpenAiProvider>,
+    connection: Connection,
     settings: Settings,
     folder: PathBuf,
     task: String,
@@ -106,9 +105,9 @@ async fn prepare(
         None => tools,
     };
     let chosen = choose_and_serve(&settings, environment).await?;
-    let provider = Arc::new(connect(&chosen.target)?);
+    let connection = Connection::to(&chosen.target)?;
     let asking = Asking::new(policy);
-    Ok(Plan { chosen, provider, settings, folder, task, registry, asking })
+    Ok(Plan { chosen, connection, settings, folder, task, registry, asking })
 }
 
 impl Plan {
@@ -131,7 +130,7 @@ impl Plan {
         let (ask, asks) = mpsc::unbounded_channel();
         let person = (face.can_ask() && keys::is_there()).then_some(ask);
         let stream = tool_loop_stream(
-            Arc::clone(&self.provider) as _,
+            self.connection.provider(),
             Arc::new(self.registry.clone()),
             self.params(),
             self.config(self.asking.callback(person, cancel.clone()), cancel.clone()),
@@ -145,7 +144,7 @@ impl Plan {
         }
         let models = match &end {
             End::Error(error) if is_unknown_model(error) => {
-                self.provider.list_models().await.unwrap_or_default()
+                self.connection.list_models().await.unwrap_or_default()
             }
             _ => Vec::new(),
         };

@@ -21,7 +21,7 @@ use super::tool_line::{Mark, ToolLine, outcome, short_name, subject};
 use crate::face::{Face, Header};
 use crate::model::host;
 use crate::origin::{Origin, short_path};
-use crate::providers::key_variables;
+use crate::providers::KEY_VARIABLES;
 use crate::summary::{Ending, Reason};
 
 /// Shows a run on standard output and standard error.
@@ -185,8 +185,7 @@ impl TerminalFace {
     fn announce_demo(&self) -> Vec<String> {
         let text = format!(
             "No key and no local model found: using the built-in demo model (scripted; the tools \
-             are real).\nFor a real one: export {}, or start Ollama.   toolloop help models",
-            key_variables()
+             are real).\nFor a real one: export {KEY_VARIABLES}, or start Ollama.   toolloop help models"
         );
         if !self.notes && !self.quiet {
             let _ = writeln!(io::stderr(), "{text}");

@@ -16,7 +16,8 @@ fn with_nothing_set_up_the_demo_model_names_the_files() {
     assert_eq!(
         ran.stderr,
         "No key and no local model found: using the built-in demo model (scripted; the tools are \
-         real).\nFor a real one: export OPENAI_API_KEY, or start Ollama.   toolloop help models\n"
+         real).\nFor a real one: export OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or \
+         start Ollama.   toolloop help models\n"
     );
 }
 

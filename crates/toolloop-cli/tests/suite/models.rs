@@ -24,9 +24,17 @@ fn a_person_reads_what_is_there_and_what_a_run_takes() {
     terminal.wait_for("How one is chosen");
     assert_eq!(
         terminal.text().replace("\r\n", "\n"),
-        "OpenAI\n  no key: export OPENAI_API_KEY=…\n\
-         127.0.0.1:1\n  nothing answers at http://127.0.0.1:1 (connection refused)\n\
+        "Ollama   http://127.0.0.1:1\n  \
+         nothing answers at http://127.0.0.1:1 (connection refused)\n\
+         LM Studio   http://127.0.0.1:1/v1\n  \
+         nothing answers at http://127.0.0.1:1 (connection refused)\n\
+         llama.cpp   http://127.0.0.1:1/v1\n  \
+         nothing answers at http://127.0.0.1:1 (connection refused)\n\
          Built in\n  demo\n\n\
+         No key: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, AICORE_CLIENT_SECRET, \
+         DEEPSEEK_API_KEY, MISTRAL_API_KEY, GROQ_API_KEY, OPENROUTER_API_KEY, XAI_API_KEY, \
+         TOGETHER_API_KEY\n\
+         Not running: vLLM\n\
          A run takes demo: there is no key and no local model.\n\
          Another one: toolloop run --model NAME   How one is chosen: toolloop help models\n"
     );
@@ -69,4 +77,31 @@ fn the_fake_server_serves_until_it_is_ended() {
     assert!(ran.stdout.contains("main.py"), "{ran:?}");
     signal("TERM", child.id());
     assert_eq!(child.wait().unwrap().code(), Some(143));
+}
+
+#[test]
+fn other_local_servers_are_found_too() {
+    let project = Project::new();
+    let script = Script::new([toolloop_fake::Reply::text("I am local.")]).models(["qwen3"]);
+    let server = FakeServer::start(script);
+    let mut command = project.command(&["run", "--json=final", "who are you?"]);
+    command.env("LMSTUDIO_BASE_URL", server.base_url());
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.json()[0]["cost_usd"], 0.0);
+    assert_eq!(server.requests().last().unwrap().path, "/v1/chat/completions");
+}
+
+#[test]
+fn a_cost_is_by_the_price_in_the_settings() {
+    let project = Project::new();
+    let server = FakeServer::start(Script::new([
+        toolloop_fake::Reply::text("Hi").usage(1000, 100),
+        toolloop_fake::Reply::text("Hi").without_usage(),
+    ]));
+    project.config("[prices.\"openai/gpt-test\"]\ninput = 2\noutput = 10.0\n");
+    let ran = project.run_at(&server, &["--json=final", "x"]);
+    assert_eq!(ran.json()[0]["cost_usd"], 0.003);
+    let ran = project.run_at(&server, &["--json=final", "x"]);
+    assert_eq!(ran.json()[0]["cost_usd"], serde_json::Value::Null);
 }

@@ -60,8 +60,10 @@ impl Project {
         vec![
             ("PATH", std::env::var("PATH").unwrap()),
             ("HOME", self.home().display().to_string()),
-            // Nothing listens there: an Ollama on this machine must not answer the tests.
+            // Nothing listens there: a server on this machine must not answer the tests.
             ("OLLAMA_HOST", "http://127.0.0.1:1".to_owned()),
+            ("LMSTUDIO_BASE_URL", "http://127.0.0.1:1/v1".to_owned()),
+            ("LLAMACPP_BASE_URL", "http://127.0.0.1:1/v1".to_owned()),
         ]
     }
 
