@@ -3,7 +3,8 @@
 //!
 //! [`FakeServer`] listens on the loopback and serves, as a stream and as one object,
 //! OpenAI Chat Completions and Responses (`POST /v1/chat/completions`, `POST /v1/responses`,
-//! `GET /v1/models`), the Gemini API
+//! `GET /v1/models`), Anthropic Messages (`POST /v1/messages`, `GET /v1/models`), also behind SAP
+//! AI Core (`POST /oauth/token`, `POST /v2/inference/deployments/..`), the Gemini API
 //! (`POST /v1beta/models/..:streamGenerateContent?alt=sse`, `GET /v1beta/models`) and Ollama's own
 //! API (`POST /api/chat`, `GET /api/tags`), all from one script. It refuses what the API refuses,
 //! with the API's status and sentence, so an agent that passes here does not meet those
@@ -66,6 +67,7 @@
 //! - `chunk` is `"whole"`, `"words"` or `{"bytes": N}`, `headers` an object of strings.
 //! - `faults` is a list of [`Fault`]s, with the names of that type in snake_case.
 
+pub mod anthropic;
 mod demo;
 mod faults;
 pub mod gemini;

@@ -16,7 +16,7 @@ use crate::log::{End, Exchange, Log, Request};
 use crate::playback::Answer;
 use crate::player::{Played, play};
 use crate::script::Script;
-use crate::{gemini, ollama, openai_chat};
+use crate::{anthropic, gemini, ollama, openai_chat};
 
 /// A model provider on the loopback, until it is dropped.
 ///
@@ -133,6 +133,12 @@ impl Shared {
             path if path.starts_with("/api/") => ollama::route(&mut script, request, authorization),
             path if path.starts_with("/v1beta/") => {
                 gemini::route(&mut script, request, authorization)
+            }
+            path if path == "/oauth/token" || path.starts_with("/v2/inference/") => {
+                anthropic::route_aicore(&mut script, request, authorization)
+            }
+            _ if anthropic::is_meant(request) => {
+                anthropic::route(&mut script, request, authorization)
             }
             _ => openai_chat::route(&mut script, request, authorization),
         };

@@ -4,6 +4,9 @@
 #[path = "suite/client.rs"]
 mod client;
 
+/// The Messages API, also behind SAP AI Core: replies, faults, refusals, recordings.
+#[path = "suite/anthropic.rs"]
+mod anthropic;
 /// The binary: what it prints, serves and logs.
 #[cfg(feature = "cli")]
 #[path = "suite/binary.rs"]

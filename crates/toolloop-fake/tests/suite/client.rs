@@ -47,6 +47,17 @@ impl Client {
         body: &Value,
     ) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
+        self.send_text(method, path, headers, &body);
+    }
+
+    /// Sends a body that need not be JSON.
+    pub(crate) fn send_text(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) {
         let mut request = format!("{method} {path} HTTP/1.1\r\nhost: test\r\n");
         for (name, value) in headers {
             request += &format!("{name}: {value}\r\n");
