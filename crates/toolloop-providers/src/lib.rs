@@ -13,7 +13,7 @@
 //! ```
 //!
 //! [`OpenAiProvider`] speaks to OpenAI and to every server that has its Chat Completions API,
-//! [`ResponsesProvider`] to those that have its Responses API.
+//! [`ResponsesProvider`] to those that have its Responses API, [`GeminiProvider`] to Google.
 //! A reply is one [`ChatStream`](toolloop_core::ChatStream) that does its work as it is polled:
 //! no task, no channel. Dropping it closes the request.
 

@@ -16,6 +16,7 @@ mod suite {
     mod fixtures;
     mod gemini;
     mod gemini_corpus;
+    mod gemini_requests;
     mod ollama;
     mod requests;
     mod responses;

@@ -120,19 +120,23 @@ impl GeminiDecoder {
             self.calls.handle(call, signature, &self.response_id, events);
             return;
         }
-        if !others.is_empty() {
-            let kinds = || others.iter().map(|(kind, _)| &**kind);
-            self.running |= kinds().any(|kind| matches!(kind, "executableCode" | "toolCall"));
-            self.running &=
-                !kinds().any(|kind| matches!(kind, "codeExecutionResult" | "toolResponse"));
-        } else if !text.is_empty() {
+        if !text.is_empty() {
             events.push_back(match thought {
                 true => StreamEvent::ReasoningDelta(text.to_owned()),
                 false => StreamEvent::TextDelta(text.to_owned()),
             });
         }
-        if !others.is_empty() || !signature.is_empty() {
-            let data = whole_part(text, thought, signature, &others);
+        // What stands beside a text only describes it.
+        let opaque = if text.is_empty() { &*others } else { &[] };
+        for (kind, _) in opaque {
+            match &**kind {
+                "executableCode" | "toolCall" => self.running = true,
+                "codeExecutionResult" | "toolResponse" => self.running = false,
+                _ => {}
+            }
+        }
+        if !opaque.is_empty() || !signature.is_empty() {
+            let data = whole_part(text, thought, signature, opaque);
             let data = ProviderData { api: API.into(), data };
             events.push_back(StreamEvent::ProviderData { index: None, data });
         }

@@ -226,21 +226,21 @@ fn strings_only(
         "number" => &["float", "double"],
         _ => &[],
     };
-    match fields.get("format").map(|format| (format, format.as_str().unwrap_or_default())) {
-        Some((_, known)) if formats.contains(&known) => {}
-        Some((format, word)) => {
-            // An enum needs no word for it.
-            if word != "enum" {
-                dropped.push(format!("{place}: the format {format} was left out"));
-            }
-            fields.remove("format");
+    let format = fields.get("format").and_then(Value::as_str).unwrap_or_default();
+    // An enum is one without that word for it.
+    if !formats.contains(&format) {
+        if fields.contains_key("format") && format != "enum" {
+            dropped.push(format!("{place}: the format {format:?} was left out"));
         }
-        None => {}
+        fields.remove("format");
     }
     let Some(Value::Array(values)) = fields.remove("enum") else { return };
     let all_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
     if kind == "string" && !values.is_empty() && values.iter().all(all_text) {
         fields.insert("enum".to_owned(), Value::Array(values));
+        return;
+    }
+    if values.is_empty() {
         return;
     }
     dropped
