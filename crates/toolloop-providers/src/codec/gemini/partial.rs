@@ -151,6 +151,9 @@ fn steps(path: &str) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn text(pieces: &str) -> String {
@@ -192,5 +195,66 @@ mod tests {
         let pieces = r#"[{"jsonPath": "$.a", "stringValue": "x", "willContinue": true},
             {"jsonPath": "$.b", "numberValue": 1}]"#;
         assert_eq!(text(pieces), r#"{"a":"x","b":1}"#);
+    }
+
+    /// The pieces of a value, text character by character.
+    fn pieces(path: &str, value: &Value, list: &mut Vec<Value>) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    pieces(&format!("{path}['{name}']"), value, list);
+                }
+            }
+            Value::Array(elements) => {
+                for (at, value) in elements.iter().enumerate() {
+                    pieces(&format!("{path}[{at}]"), value, list);
+                }
+            }
+            Value::String(text) => {
+                let pieces = text
+                    .chars()
+                    .map(|c| json!({"jsonPath": path, "stringValue": c, "willContinue": true}));
+                list.extend(pieces);
+                list.push(json!({"jsonPath": path, "stringValue": ""}));
+            }
+            Value::Bool(value) => list.push(json!({"jsonPath": path, "boolValue": value})),
+            Value::Null => list.push(json!({"jsonPath": path, "nullValue": "NULL_VALUE"})),
+            Value::Number(value) => list.push(json!({"jsonPath": path, "numberValue": value})),
+        }
+    }
+
+    fn any_object() -> impl Strategy<Value = Value> {
+        let name = || prop::sample::select(vec!["a", "b c", "d.e", "[0]", "é"]);
+        let leaf = prop_oneof![
+            "[a\"\\\\\n{}é]{0,4}".prop_map(Value::from),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            Just(Value::Null),
+        ];
+        let value = leaf.prop_recursive(3, 20, 3, move |inner| {
+            let members = prop::collection::btree_map(name(), inner.clone(), 1..4);
+            prop_oneof![
+                prop::collection::vec(inner, 1..4).prop_map(Value::from),
+                members.prop_map(|members| json!(members)),
+            ]
+        });
+        prop::collection::btree_map(name(), value, 0..4).prop_map(|members| json!(members))
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_apart_comes_together(object in any_object()) {
+            let mut list = Vec::new();
+            pieces("$", &object, &mut list);
+            let text = text(&Value::Array(list).to_string());
+            prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), object);
+        }
+
+        #[test]
+        fn no_path_does_harm(paths in prop::collection::vec("[$.\\[\\]'\"a0é]{0,8}", 0..6)) {
+            let list: Value =
+                paths.iter().map(|path| json!({"jsonPath": path, "stringValue": "x"})).collect();
+            text(&list.to_string());
+        }
     }
 }
