@@ -21,6 +21,7 @@ mod suite {
     mod requests;
     mod responses;
     mod responses_corpus;
+    mod responses_histories;
     mod retries;
     mod schemas;
     mod servers;

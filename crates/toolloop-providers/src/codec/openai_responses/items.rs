@@ -1,7 +1,8 @@
 //! [`Input`]: a conversation as the items of the API.
 //!
-//! A thought goes back in its place, whole or not at all: the API refuses one whose next item is
-//! missing, and it refuses the id of an item whose thought is missing. Results follow their calls
+//! Thoughts and other items that the provider made go back whole, in their place, as far as
+//! [`select`] chooses them. The id of a text or a call is tied to the thought before it: the API
+//! refuses the one without the other. Results follow their calls
 //! as items of their own and carry pictures themselves.
 
 use std::borrow::Cow;
@@ -14,7 +15,8 @@ use toolloop_core::{
 };
 
 use super::Quirks;
-use super::kept::{Kept, Members};
+use super::kept::Members;
+use super::selection::select;
 use crate::codec::arguments::ArgumentsText;
 use crate::codec::ids::IdRule;
 use crate::codec::picture::PictureUrl;
@@ -57,64 +59,33 @@ impl Input<'_> {
         ids: &mut BTreeSet<Cow<'a, str>>,
         list: &mut L,
     ) -> Result<(), L::Error> {
-        // Whether the items from here on are tied to a thought that goes back.
-        let mut tied = false;
-        for (at, block) in blocks.iter().enumerate() {
-            let behind = &blocks[at + 1..];
+        let choices = select(blocks, self.quirks, ids);
+        for (at, (block, choice)) in blocks.iter().zip(choices).enumerate() {
+            if !choice.goes_back {
+                continue;
+            }
             let mut members = || {
-                let mut members = Members::behind(behind).map_err(L::Error::custom)?;
-                members.id = members.id.filter(|id| tied && ids.insert(id.get().into()));
+                let mut members = Members::behind(&blocks[at + 1..]).map_err(L::Error::custom)?;
+                members.id = members.id.filter(|id| choice.is_tied && ids.insert(id.get().into()));
                 Ok(members)
             };
             match block {
-                ContentBlock::Text(text) if !text.is_empty() => {
+                ContentBlock::Text(text) => {
                     list.serialize_element(&Said { text, members: members()? })?;
                 }
                 ContentBlock::ToolCall(call) => {
                     list.serialize_element(&Call { call, members: members()? })?;
                 }
                 ContentBlock::ProviderData(data) => {
-                    let Some(kept) = Kept::of_block(block) else { continue };
-                    let (is_thought, is_encrypted) = (kept.is_thought(), kept.is_encrypted());
-                    let goes_back = match is_thought {
-                        true => self.takes(&kept) && is_followed(behind, blocks),
-                        false => kept.is_whole_among(blocks),
-                    };
-                    // An item that stands there twice is refused.
-                    let goes_back = goes_back && (kept.id.0.is_empty() || ids.insert(kept.id.0));
-                    if is_thought {
-                        tied = goes_back && is_encrypted;
-                    }
-                    if goes_back {
-                        let item: &RawValue =
-                            serde_json::from_str(&data.data).map_err(L::Error::custom)?;
-                        list.serialize_element(item)?;
-                    }
+                    let item: &RawValue =
+                        serde_json::from_str(&data.data).map_err(L::Error::custom)?;
+                    list.serialize_element(item)?;
                 }
                 _ => {}
             }
         }
         Ok(())
     }
-
-    fn takes(&self, thought: &Kept<'_>) -> bool {
-        thought.is_encrypted() || self.quirks.open_thoughts && thought.is_open()
-    }
-}
-
-/// Whether the item that a thought led to is there and goes back.
-fn is_followed(behind: &[ContentBlock], all: &[ContentBlock]) -> bool {
-    behind
-        .iter()
-        .find_map(|block| match block {
-            ContentBlock::Text(text) => (!text.is_empty()).then_some(true),
-            ContentBlock::ToolCall(_) => Some(true),
-            _ => {
-                let kept = Kept::of_block(block).filter(|kept| !kept.is_thought())?;
-                Some(kept.is_whole_among(all))
-            }
-        })
-        .unwrap_or(false)
 }
 
 #[derive(serde::Serialize)]

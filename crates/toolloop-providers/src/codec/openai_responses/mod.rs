@@ -9,6 +9,7 @@ mod items;
 mod kept;
 mod request;
 mod response;
+mod selection;
 mod wire;
 
 pub use request::{Quirks, encode};
