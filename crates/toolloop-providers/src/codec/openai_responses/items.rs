@@ -2,8 +2,8 @@
 //!
 //! Thoughts and other items that the provider made go back whole, in their place, as far as
 //! [`select`] chooses them. The id of a text or a call is tied to the thought before it: the API
-//! refuses the one without the other. Results follow their calls
-//! as items of their own and carry pictures themselves.
+//! refuses the one without the other. Results follow their calls as items of their own and carry
+//! pictures themselves.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
