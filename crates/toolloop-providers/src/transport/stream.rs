@@ -119,6 +119,8 @@ impl<D: Decoder> ReplyStream<D> {
         patience: Option<Duration>,
     ) -> Self {
         let started = Instant::now();
+        // Where the first wait will mostly end, so that the timer need not be set anew for it.
+        let first_wait = started.checked_add(transport.limits.timeouts.first_content);
         let mut stream = Self {
             peer: Peer::new(request.url(), redactor, D::cure),
             retries: Retries::new(transport.limits.max_retries),
@@ -127,7 +129,7 @@ impl<D: Decoder> ReplyStream<D> {
             events: Events::new(),
             started,
             call_ends: patience.and_then(|patience| started.checked_add(patience)),
-            deadline: Deadline::new(started),
+            deadline: Deadline::new(first_wait.unwrap_or(started)),
             armed: false,
             phase: Phase::Silent,
             heard: false,
