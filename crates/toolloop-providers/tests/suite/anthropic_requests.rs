@@ -410,3 +410,40 @@ fn a_choice_at_the_top_of_a_schema_is_spread() {
     }});
     assert_eq!(sent["tools"][0]["input_schema"], expected);
 }
+
+#[test]
+fn a_model_that_takes_no_beginning_is_asked_to_go_on() {
+    let history = || vec![ChatMessage::user("q"), assistant(vec![text("Once upon")])];
+    let go_on = json!({"role": "user", "content": [wire_text("(Go on.)")]});
+    let params = ChatParams { messages: history(), ..ChatParams::default() };
+    assert_eq!(body_with("claude-opus-4-6", &params, &plain())["messages"][2], go_on);
+    assert_eq!(body(&params)["messages"][2], Value::Null);
+    // Thought allows no beginning either.
+    let thinking = ChatParams { reasoning_budget: Some(2000), ..params };
+    let sent = body(&thinking);
+    assert_eq!((&sent["messages"][2], &sent["thinking"]["type"]), (&go_on, &json!("enabled")));
+}
+
+#[test]
+fn what_a_tool_of_the_provider_never_ended_is_left_out() {
+    let used = |id: &str| {
+        kept(json!({"block": {"type": "server_tool_use", "id": id, "name": "web_search"}}))
+    };
+    let found = kept(json!({"block": {"type": "web_search_tool_result", "tool_use_id": "s1"}}));
+    let ids = |history: Vec<ChatMessage>| {
+        let sent = messages(history);
+        let blocks = sent[1]["content"].as_array().cloned().unwrap_or_default();
+        blocks
+            .iter()
+            .filter_map(|block| block["id"].as_str().map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    let said = assistant(vec![used("s1"), found, text("So."), used("s2")]);
+    let question = ChatMessage::user("q");
+    assert_eq!(ids(vec![question.clone(), said.clone(), question.clone()]), ["s1"]);
+    // At the end it is under way; beside calls it waits for them.
+    assert_eq!(ids(vec![question.clone(), said]), ["s1", "s2"]);
+    let waiting = assistant(vec![used("s3"), call("a", json!({}))]);
+    let result = ChatMessage::tool_result("a", "1");
+    assert_eq!(ids(vec![question.clone(), waiting, result, question]), ["s3", "a"]);
+}

@@ -82,6 +82,11 @@ impl Claude {
         self.version >= (4, 5) || (self.version == (4, 1) && self.family == Family::Opus)
     }
 
+    /// Whether the model goes on with a text that the assistant is said to have begun.
+    pub(super) fn takes_prefill(self) -> bool {
+        self.version < (4, 6)
+    }
+
     /// Whether the model takes a temperature.
     pub(super) fn has_temperature(self) -> bool {
         self.thinking() != Thinking::Adaptive

@@ -50,6 +50,8 @@ pub enum Platform {
 ///   while calls are under way whose reply did not begin with a thought of this API.
 /// - `structured_output` is sent as `output_config.format` where the model has that and the
 ///   schema fits it; else it is part of the instructions.
+/// - A conversation that ends with the assistant is gone on with where the model can; else the
+///   user asks it to.
 /// - `metadata` has one place in this API: a string `user_id`.
 ///
 /// # Errors
@@ -65,8 +67,13 @@ pub(crate) fn encode_resumed(
     options: &Options,
     paused: &[ContentBlock],
 ) -> Result<Vec<u8>, LlmError> {
+    let claude = Claude::by_name(model);
     let mut turns = flatten(&params.messages, paused);
-    let limits = Limits::choose(Claude::by_name(model), params, &turns);
+    let takes_prefill = claude.takes_prefill() && params.reasoning_budget.is_none();
+    if turns.ends_with_assistant() && paused.is_empty() && !takes_prefill {
+        turns.go_on();
+    }
+    let limits = Limits::choose(claude, params, &turns);
     turns.finish(limits.thinking.is_some());
     let mut body = Vec::with_capacity(estimated_size(params));
     serde_json::to_writer(&mut body, &Body { model, params, options, turns, limits })

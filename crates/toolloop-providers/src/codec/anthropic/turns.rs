@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use toolloop_core::{ChatMessage, ChatRole, ContentBlock, ImageSource, ToolCall, ToolResult};
 
 use super::opaque::Kept;
+use crate::codec::forgiving::Text;
 
 /// A conversation in blocks; those of one speaker in a row are one message.
 pub(super) struct Turns<'a> {
@@ -62,6 +63,7 @@ pub(super) fn flatten<'a>(messages: &'a [ChatMessage], paused: &'a [ContentBlock
     }
     turns.assistant(paused);
     turns.order_results();
+    turns.drop_unanswered();
     turns
 }
 
@@ -91,24 +93,31 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Makes the end one that the API takes.
+    /// Whether the end is something the assistant said and has to go on with; what the provider's
+    /// own tools did is gone on with as it is.
+    pub(super) fn ends_with_assistant(&self) -> bool {
+        let last = self.blocks.last();
+        last.is_some_and(|(speaker, block)| {
+            *speaker == Speaker::Assistant && !matches!(block, Block::Opaque(_))
+        })
+    }
+
+    /// Has the user say something last, where the API wants that.
+    pub(super) fn go_on(&mut self) {
+        self.push(Speaker::User, Block::Text { text: GO_ON, citations: None });
+    }
+
+    /// Makes an end that is the assistant's one that the API takes.
     pub(super) fn finish(&mut self, thinks: bool) {
-        if let Some((Speaker::User, _)) | None = self.blocks.last() {
-            return;
-        }
-        if !thinks {
-            let last = self.messages().next_back().map_or(0, <[_]>::len);
-            let mut at = self.blocks.len() - last;
-            while at < self.blocks.len() {
-                match self.blocks[at].1.is_thought() {
-                    true => drop(self.blocks.remove(at)),
-                    false => at += 1,
-                }
+        let last = self.messages().next_back().map_or(0, <[_]>::len);
+        let mut end = self.blocks.split_off(self.blocks.len() - last);
+        if let Some((Speaker::Assistant, _)) = end.last() {
+            end.retain(|(_, block)| thinks || !block.is_thought());
+            if let Some((_, Block::Text { text, .. })) = end.last_mut() {
+                *text = text.trim_end();
             }
         }
-        if let Some((Speaker::Assistant, Block::Text { text, .. })) = self.blocks.last_mut() {
-            *text = text.trim_end();
-        }
+        self.blocks.append(&mut end);
     }
 
     fn user(&mut self, content: &'a [ContentBlock]) {
@@ -189,6 +198,31 @@ impl<'a> Turns<'a> {
         self.blocks.push((speaker, block));
     }
 
+    /// Takes out what was begun with a tool of the provider and never ended, which the API refuses
+    /// unless it is under way: at the end, or beside calls of its own.
+    fn drop_unanswered(&mut self) {
+        let heads = self.blocks.iter().map(|(_, block)| block.head());
+        let heads: Vec<_> = heads.collect();
+        let is_answered = |id: &str| heads.iter().flatten().any(|head| head.tool_use_id.0 == id);
+        let (mut begin, mut dropped) = (0, Vec::new());
+        for message in self.messages() {
+            let end = begin + message.len();
+            let under_way = end == self.blocks.len()
+                || message.iter().any(|(_, block)| matches!(block, Block::Call { .. }));
+            if !under_way {
+                dropped.extend((begin..end).filter(|at| {
+                    heads[*at].as_ref().is_some_and(|head| {
+                        head.kind.0.ends_with("_tool_use") && !is_answered(&head.id.0)
+                    })
+                }));
+            }
+            begin = end;
+        }
+        for at in dropped.into_iter().rev() {
+            self.blocks.remove(at);
+        }
+    }
+
     fn order_results(&mut self) {
         let mut calls: Vec<&str> = Vec::new();
         for message in self.blocks.chunk_by_mut(|a, b| a.0 == b.0) {
@@ -210,20 +244,29 @@ impl<'a> Turns<'a> {
     }
 }
 
-impl Block<'_> {
+impl<'a> Block<'a> {
     fn is_thought(&self) -> bool {
-        #[derive(Deserialize)]
-        struct Kind<'a> {
-            #[serde(borrow, rename = "type")]
-            kind: Cow<'a, str>,
-        }
+        matches!(self, Self::Thinking { .. })
+            || self.head().is_some_and(|head| head.kind.0 == "redacted_thinking")
+    }
+
+    /// What a block that came from the API says of itself.
+    fn head(&self) -> Option<Head<'a>> {
         match self {
-            Self::Thinking { .. } => true,
-            Self::Opaque(block) => serde_json::from_str(block.get())
-                .is_ok_and(|Kind { kind }| kind == "redacted_thinking"),
-            _ => false,
+            Self::Opaque(block) => serde_json::from_str(block.get()).ok(),
+            _ => None,
         }
     }
+}
+
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, default, rename = "type")]
+    kind: Text<'a>,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    tool_use_id: Text<'a>,
 }
 
 /// The text of a block that says something.
@@ -233,3 +276,6 @@ fn words(block: &ContentBlock) -> Option<&str> {
         _ => None,
     }
 }
+
+/// What the user says where the assistant spoke last and the API wants it otherwise.
+const GO_ON: &str = "(Go on.)";
