@@ -27,6 +27,9 @@ pub(crate) enum Command {
     Models(ModelsArgs),
     /// Serve a fake model on this machine, to try and test programs against
     Fake(FakeArgs),
+    /// Print a script that completes the words of this command in a shell
+    #[command(after_help = HOW_INSTALLED)]
+    Completions(CompletionsArgs),
 }
 
 /// `toolloop run`.
@@ -93,6 +96,13 @@ pub(crate) struct FakeArgs {
     pub(crate) require_key: Option<String>,
 }
 
+/// `toolloop completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
 /// What `--json` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum JsonOutput {
@@ -135,8 +145,16 @@ Examples:
   git diff | toolloop run \"review this change\"
   toolloop run --yes=bash --json=final \"do the tests pass?\"
 
+While it works, type a line and press Enter: the model reads it with its next step.
+
 Settings come from flags, then variables (TOOLLOOP_MODEL for --model, and so on),
 then ./toolloop.toml, then ~/.config/toolloop/config.toml.";
+
+const HOW_INSTALLED: &str = "\
+For example:
+  toolloop completions bash > ~/.local/share/bash-completion/completions/toolloop
+  toolloop completions zsh > \"${fpath[1]}/_toolloop\"
+  toolloop completions fish > ~/.config/fish/completions/toolloop.fish";
 
 const HOW_CHOSEN: &str = "\
 How a run chooses its model, the first that applies:

@@ -8,6 +8,7 @@ use toolloop_core::{LoopEvent, ToolCall};
 
 use crate::model::Target;
 use crate::run_id::RunId;
+use crate::steering::Steering;
 use crate::summary::Ending;
 use crate::terminal::approval::Question;
 use crate::terminal::keys::Key;
@@ -35,6 +36,26 @@ pub(crate) trait Face {
     /// Whether a person would see a question.
     fn can_ask(&self) -> bool {
         false
+    }
+
+    /// Whether a person sees what they type while the run works.
+    fn can_steer(&self) -> bool {
+        false
+    }
+
+    /// A person types, or has typed, a line for the model.
+    fn typed(&mut self, _: &Steering, _now: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Typed lines have entered the conversation.
+    fn sent(&mut self, _lines: &[String], _now: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// The run is over before these typed lines could enter the conversation.
+    fn unsent(&mut self, _lines: &[String], _now: Duration) -> io::Result<()> {
+        Ok(())
     }
 
     /// A person is asked; with the key that was pressed, if the question goes on.

@@ -10,15 +10,16 @@ use futures_util::StreamExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
-use toolloop::tool::{LoopStream, ToolApproval};
+use toolloop::tool::{Inbox, LoopStream, ToolApproval};
 use toolloop_core::{LlmError, LoopEvent, ToolLoopResult, Usage};
 
 use crate::asking::{Ask, Asking};
 use crate::exit::Exit;
 use crate::face::Face;
 use crate::signals::Signals;
+use crate::steering::Steering;
 use crate::terminal::approval::{Answer, Question};
-use crate::terminal::keys::{Key, Keyboard};
+use crate::terminal::keys::{self, Key, Keyboard};
 
 /// What follows a run.
 pub(crate) struct Follower<'a> {
@@ -31,6 +32,12 @@ pub(crate) struct Follower<'a> {
     tally: Tally,
     waiting: VecDeque<Ask>,
     open: Option<Open>,
+    /// Where typed lines go; `None`: nobody types.
+    steering: Option<Steering>,
+    keyboard: Option<Keyboard>,
+    /// Until when keys are no answer to the question: they were meant for something else.
+    deaf_until: Duration,
+    last_key: Duration,
 }
 
 /// How it ended, as far as the loop itself can tell.
@@ -59,20 +66,24 @@ pub(crate) struct Tally {
 struct Open {
     ask: Ask,
     question: Question,
-    keyboard: Keyboard,
 }
 
 impl<'a> Follower<'a> {
-    /// Signals and `cancel` are of the run that `asks` comes from and that began at `started`.
+    /// Signals and `cancel` are of the run that `asks` comes from and that began at `started`; its
+    /// loop has the inbox.
     pub(crate) fn new(
         face: &'a mut dyn Face,
         signals: Signals,
         asking: Asking,
         asks: mpsc::UnboundedReceiver<Ask>,
         cancel: CancellationToken,
+        inbox: Inbox,
         started: Instant,
     ) -> Self {
         let tally = Tally::default();
+        let keyboard = (face.can_steer() && keys::is_ours()).then(Keyboard::open);
+        let keyboard = keyboard.and_then(Result::ok);
+        let steering = keyboard.is_some().then(|| Steering::new(inbox));
         Self {
             face,
             signals,
@@ -83,6 +94,10 @@ impl<'a> Follower<'a> {
             tally,
             waiting: VecDeque::new(),
             open: None,
+            steering,
+            keyboard,
+            deaf_until: Duration::ZERO,
+            last_key: Duration::ZERO,
         }
     }
 
@@ -91,6 +106,8 @@ impl<'a> Follower<'a> {
     /// The stream is dropped before this returns: what the run had started has ended then.
     pub(crate) async fn follow(mut self, mut stream: LoopStream) -> io::Result<(End, Tally)> {
         let end = self.watch(&mut stream).await?;
+        let unsent = self.steering.take().map(Steering::into_unsent).unwrap_or_default();
+        self.face.unsent(&unsent, self.started.elapsed())?;
         Ok((end, self.tally))
     }
 
@@ -114,7 +131,7 @@ impl<'a> Follower<'a> {
                 }
                 () = &mut patience, if self.tally.signal.is_some() => return Ok(End::Abandoned),
                 _ = ticks.tick() => self.face.tick(now)?,
-                key = next_key(&mut self.open) => self.key(key, now)?,
+                key = next_key(&mut self.keyboard) => self.key(key, now)?,
                 Some(ask) = self.asks.recv() => {
                     self.waiting.push_back(ask);
                     self.ask_next(now)?;
@@ -124,6 +141,7 @@ impl<'a> Follower<'a> {
                     Some(Ok(event)) => {
                         self.tally.count(&event);
                         self.face.event(&event, now)?;
+                        self.messages_went_in(&event, now)?;
                     }
                     Some(Err(error)) => return Ok(End::Error(error)),
                     // The stream says how it ended before it ends.
@@ -143,23 +161,63 @@ impl<'a> Follower<'a> {
                 answer(ask, ToolApproval::Approve);
                 continue;
             }
-            // Without a keyboard there is no answer, and the run ends for the want of it.
-            let Ok(keyboard) = Keyboard::open() else { continue };
+            match &mut self.keyboard {
+                // Who is typing may not see the question yet.
+                Some(_) if self.last_key > Duration::ZERO => {
+                    self.deaf_until = self.last_key + PAUSE
+                }
+                Some(_) => {}
+                // Without a keyboard there is no answer, and the run ends for the want of it.
+                None => match Keyboard::open() {
+                    Ok(mut keyboard) => {
+                        keyboard.forget();
+                        self.keyboard = Some(keyboard);
+                    }
+                    Err(_) => continue,
+                },
+            }
             let question = Question::new(ask.call.clone());
             self.face.ask(&question, None, now)?;
-            self.open = Some(Open { ask, question, keyboard });
+            self.open = Some(Open { ask, question });
         }
         Ok(())
     }
 
     fn key(&mut self, key: Option<Key>, now: Duration) -> io::Result<()> {
-        let Some(open) = &mut self.open else { return Ok(()) };
-        // A terminal that is gone is no answer; its signal comes.
-        let Some(key) = key else { return self.close_question(now) };
-        let Some(said) = open.question.handle(key) else {
-            return self.face.ask(&open.question, Some(key), now);
+        let Some(key) = key else {
+            // A terminal that is gone is no answer; its signal comes.
+            self.keyboard = None;
+            return self.close_question(now);
         };
+        self.last_key = now;
+        // A line that was begun before the question is finished first.
+        let types = self.steering.as_ref().is_some_and(Steering::is_typing);
+        match &mut self.open {
+            Some(_) if !types && now < self.deaf_until => {
+                self.deaf_until = now + PAUSE;
+                Ok(())
+            }
+            Some(open) if !types => match open.question.handle(key) {
+                Some(said) => self.answer(said, now),
+                None => self.face.ask(&open.question, Some(key), now),
+            },
+            _ => match &mut self.steering {
+                Some(steering) => {
+                    steering.handle(key);
+                    // Nobody who writes on drops a line.
+                    if key == Key::Escape {
+                        self.deaf_until = now;
+                    }
+                    self.face.typed(steering, now)
+                }
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn answer(&mut self, said: Answer, now: Duration) -> io::Result<()> {
         let Some(Open { ask, .. }) = self.open.take() else { return Ok(()) };
+        self.release_keyboard();
         self.face.answered(now)?;
         let approval = match said {
             Answer::Once => ToolApproval::Approve,
@@ -176,10 +234,29 @@ impl<'a> Follower<'a> {
 
     fn close_question(&mut self, now: Duration) -> io::Result<()> {
         self.waiting.clear();
-        match self.open.take() {
+        let question = self.open.take();
+        self.release_keyboard();
+        match question {
             Some(_) => self.face.answered(now),
             None => Ok(()),
         }
+    }
+
+    /// Without steering, the keyboard is only there for questions.
+    fn release_keyboard(&mut self) {
+        if self.steering.is_none() {
+            self.keyboard = None;
+        }
+    }
+
+    fn messages_went_in(&mut self, event: &LoopEvent, now: Duration) -> io::Result<()> {
+        let (LoopEvent::MessagesInjected { count }, Some(steering)) = (event, &mut self.steering)
+        else {
+            return Ok(());
+        };
+        let lines = steering.sent(*count);
+        self.face.typed(steering, now)?;
+        self.face.sent(&lines, now)
     }
 }
 
@@ -214,13 +291,15 @@ fn answer(ask: Ask, approval: ToolApproval) {
     let _ = ask.answer.send(approval);
 }
 
-async fn next_key(open: &mut Option<Open>) -> Option<Key> {
-    match open {
-        Some(open) => open.keyboard.next().await,
+async fn next_key(keyboard: &mut Option<Keyboard>) -> Option<Key> {
+    match keyboard {
+        Some(keyboard) => keyboard.next().await,
         None => std::future::pending().await,
     }
 }
 
 const TICK: Duration = Duration::from_millis(50);
+/// After such a pause, keys are meant for the question that came meanwhile.
+const PAUSE: Duration = Duration::from_millis(500);
 /// How long a run may take to stop after a signal.
 const PATIENCE: Duration = Duration::from_millis(900);

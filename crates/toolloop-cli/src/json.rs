@@ -115,6 +115,12 @@ enum Line<'a> {
         iteration: u32,
         message_count: usize,
     },
+    MessagesInjected {
+        count: usize,
+    },
+    MessagesRepaired {
+        repairs: &'a [String],
+    },
     ToolExecutionStart {
         call_id: &'a str,
         tool_name: &'a str,
@@ -221,6 +227,8 @@ impl<'a> Line<'a> {
             LoopEvent::IterationStart { iteration, message_count } => {
                 Self::IterationStart { iteration: *iteration, message_count: *message_count }
             }
+            LoopEvent::MessagesInjected { count } => Self::MessagesInjected { count: *count },
+            LoopEvent::MessagesRepaired { repairs } => Self::MessagesRepaired { repairs },
             LoopEvent::ToolExecutionStart { call_id, tool_name, arguments } => {
                 Self::ToolExecutionStart { call_id, tool_name, arguments }
             }

@@ -58,6 +58,8 @@ fn every_event() -> Vec<LoopEvent> {
         LoopEvent::ToolCallComplete { index: 0, call },
         LoopEvent::Usage(Usage { source: UsageSource::Estimated, ..Usage::default() }),
         LoopEvent::IterationStart { iteration: 1, message_count: 2 },
+        LoopEvent::MessagesInjected { count: 2 },
+        LoopEvent::MessagesRepaired { repairs: vec![text()] },
         LoopEvent::ToolExecutionStart { call_id: text(), tool_name: text(), arguments: json!({}) },
         LoopEvent::ToolExecutionEnd {
             call_id: text(),

@@ -20,6 +20,7 @@ mod run_id;
 mod settings;
 mod settings_file;
 mod signals;
+mod steering;
 mod summary;
 mod task;
 mod terminal;
@@ -61,6 +62,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             Command::Run(args) => commands::run::run(args, matches).await,
             Command::Models(args) => commands::models::run(args, matches).await,
             Command::Fake(args) => commands::fake::run(args).await,
+            Command::Completions(args) => commands::completions::run(args),
         }
     });
     // A thread that still waits for a disk or for input must not hold up the end.

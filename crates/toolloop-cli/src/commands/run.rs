@@ -12,8 +12,8 @@ use clap::ArgMatches;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use toolloop::tool::{
-    CancellationToken, EffectClass, LoopAction, LoopDetectionConfig, ToolApprovalFuture,
-    ToolLoopConfig, ToolRegistry, tool_loop_stream,
+    CancellationToken, EffectClass, Inbox, LoopAction, LoopDetectionConfig, ToolLoopConfig,
+    ToolRegistry, tool_loop_stream,
 };
 use toolloop_core::{ChatMessage, ChatParams};
 use toolloop_tools::builtin;
@@ -129,14 +129,21 @@ impl Plan {
         let cancel = CancellationToken::new();
         let (ask, asks) = mpsc::unbounded_channel();
         let person = (face.can_ask() && keys::is_there()).then_some(ask);
+        let inbox = Inbox::new();
         let stream = tool_loop_stream(
             self.connection.provider(),
             Arc::new(self.registry.clone()),
             self.params(),
-            self.config(self.asking.callback(person, cancel.clone()), cancel.clone()),
+            ToolLoopConfig {
+                on_approval: Some(self.asking.callback(person, cancel.clone())),
+                cancel: Some(cancel.clone()),
+                inbox: Some(inbox.clone()),
+                ..self.config()
+            },
             Arc::new(()),
         );
-        let follower = Follower::new(face, signals, self.asking.clone(), asks, cancel, started);
+        let follower =
+            Follower::new(face, signals, self.asking.clone(), asks, cancel, inbox, started);
         let (end, tally) = follower.follow(stream).await?;
         let unanswered = self.asking.take_unanswered();
         if let Some(call) = unanswered.as_ref().filter(|_| tally.signal.is_none()) {
@@ -156,19 +163,17 @@ impl Plan {
         Ok(ending.exit)
     }
 
-    fn config(&self, on_approval: ToolApprovalFuture, cancel: CancellationToken) -> ToolLoopConfig {
+    fn config(&self) -> ToolLoopConfig {
         ToolLoopConfig {
             max_iterations: match &self.settings.max_iterations {
                 Some(limit) => limit.value,
                 None => DEFAULT_ITERATIONS,
             },
             timeout: self.settings.timeout.as_ref().map(|limit| limit.value),
-            on_approval: Some(on_approval),
             loop_detection: Some(LoopDetectionConfig {
                 action: LoopAction::InjectWarning,
                 ..LoopDetectionConfig::default()
             }),
-            cancel: Some(cancel),
             final_answer: true,
             ..ToolLoopConfig::default()
         }

@@ -22,6 +22,7 @@ use crate::face::{Face, Header};
 use crate::model::host;
 use crate::origin::{Origin, short_path};
 use crate::providers::KEY_VARIABLES;
+use crate::steering::Steering;
 use crate::summary::{Ending, Reason};
 
 /// Shows a run on standard output and standard error.
@@ -38,6 +39,9 @@ pub(crate) struct TerminalFace {
     /// The lines of an open question, and whether a text is typed there.
     question: Vec<String>,
     typing: bool,
+    /// The lines of what is typed for the model, and whether the last is still open.
+    typed: Vec<String>,
+    typed_open: bool,
     last: Last,
 }
 
@@ -83,6 +87,8 @@ impl TerminalFace {
             subjects: HashMap::new(),
             question: Vec::new(),
             typing: false,
+            typed: Vec::new(),
+            typed_open: false,
             last: Last::Nothing,
         }
     }
@@ -131,6 +137,10 @@ impl TerminalFace {
                 live.push(String::new());
             }
             live.extend(lines);
+        }
+        live.extend(self.typed.iter().cloned());
+        if self.typed_open && !self.question.is_empty() {
+            live.push(self.paint.dim("  first finish this line: Enter sends it, Esc drops it"));
         }
         live
     }
@@ -349,6 +359,37 @@ impl Face for TerminalFace {
     fn can_ask(&self) -> bool {
         // A question in a file would wait for ever.
         io::stdout().is_terminal() || io::stderr().is_terminal()
+    }
+
+    fn can_steer(&self) -> bool {
+        self.notes && self.screen.is_live()
+    }
+
+    fn typed(&mut self, steering: &Steering, now: Duration) -> io::Result<()> {
+        self.typed = steering.lines(self.columns(), self.paint);
+        self.typed_open = steering.is_typing();
+        self.print(&[], now)
+    }
+
+    fn sent(&mut self, lines: &[String], now: Duration) -> io::Result<()> {
+        self.settle_text(true, now)?;
+        let line = |line: &String| {
+            let text = Span::new(format!("› {}", clean(line)), Style::PLAIN);
+            wrap(&[text], self.columns(), self.paint)
+        };
+        let lines: Vec<_> = lines.iter().flat_map(line).collect();
+        self.note(&lines, now)
+    }
+
+    fn unsent(&mut self, lines: &[String], now: Duration) -> io::Result<()> {
+        self.typed.clear();
+        self.typed_open = false;
+        let line = |line: &String| {
+            let text = format!("not sent, the run was over: {}", clean(line));
+            wrap(&[Span::new(text, Style::DIM)], self.columns(), self.paint)
+        };
+        let lines: Vec<_> = lines.iter().flat_map(line).collect();
+        self.note(&lines, now)
     }
 
     fn ask(&mut self, question: &Question, key: Option<Key>, now: Duration) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! [`Keyboard`]: single keys from the terminal, as long as somebody is asked something.
+//! [`Keyboard`]: single keys from the terminal, while somebody is asked something or may steer.
 //!
 //! The terminal keeps its signals (Ctrl-C stays an interrupt) and is put back when the keyboard
 //! is dropped. Keys are read from `/dev/tty`, so that a task can come by a pipe.
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{
-    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr,
+    LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr,
 };
 use tokio::sync::mpsc;
 
@@ -50,8 +50,6 @@ impl Keyboard {
         let mut now = before.clone();
         now.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         tcsetattr(&terminal, OptionalActions::Now, &now)?;
-        // What was typed before the question was there is no answer to it.
-        tcflush(&terminal, QueueSelector::IFlush)?;
         let dropped = Arc::new(AtomicBool::new(false));
         let (sender, keys) = mpsc::unbounded_channel();
         let reader = terminal.try_clone()?;
@@ -60,6 +58,12 @@ impl Keyboard {
             .name("keyboard".to_owned())
             .spawn(move || read_keys(reader, &sender, &stop))?;
         Ok(Self { terminal, before, keys, dropped })
+    }
+
+    /// Forgets what was typed: what was there before a question is no answer to it.
+    pub(crate) fn forget(&mut self) {
+        let _ = tcflush(&self.terminal, QueueSelector::IFlush);
+        while self.keys.try_recv().is_ok() {}
     }
 
     /// The next key; `None` when the terminal is gone.
@@ -79,6 +83,13 @@ impl Drop for Keyboard {
 /// Whether somebody can be asked.
 pub(crate) fn is_there() -> bool {
     File::open("/dev/tty").is_ok_and(|terminal| rustix::termios::isatty(&terminal))
+}
+
+/// Whether the keyboard is this process's: a job in the background is stopped when it touches the
+/// terminal.
+pub(crate) fn is_ours() -> bool {
+    let group = File::open("/dev/tty").and_then(|terminal| Ok(tcgetpgrp(&terminal)?));
+    group.is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 /// Waits in short steps, so that a dropped keyboard takes no key from who reads next.

@@ -28,6 +28,10 @@ impl LineEditor {
         Self { cursor: chars.len(), chars }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chars.is_empty()
+    }
+
     pub(crate) fn handle(&mut self, key: Key) -> Edit {
         match key {
             Key::Char(c) => {

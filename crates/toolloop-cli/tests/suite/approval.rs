@@ -121,6 +121,10 @@ fn keys_typed_before_the_question_do_not_answer_it() {
     terminal.wait_for("one");
     terminal.type_keys("y");
     terminal.wait_for("y once · a always");
+    // What was begun is a line for the model, and goes on as one.
+    terminal.wait_for("first finish this line: Enter sends it, Esc drops it");
+    terminal.type_keys("y\x1b");
+    terminal.wait_for("› yy");
     terminal.type_keys("n");
     terminal.wait_for("no, because");
     terminal.type_keys("\r");

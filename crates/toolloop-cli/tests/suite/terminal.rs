@@ -106,3 +106,42 @@ fn errors_that_go_elsewhere_take_no_colours_with_them() {
     assert!(errors.starts_with("limit: 1 model call made"), "{errors:?}");
     assert!(!errors.contains('\x1b'), "{errors:?}");
 }
+
+#[test]
+fn a_line_typed_meanwhile_goes_in_before_the_next_model_call() {
+    let project = Project::new();
+    let command = "echo at work; while [ ! -e go ]; do sleep 0.02; done";
+    let server = FakeServer::start(Script::new([
+        Reply::calls([Call::new("bash", json!({"command": command}))]),
+        Reply::text("Only the Rust files, then."),
+    ]));
+    let mut terminal = open(&project, &server);
+    terminal.wait_for("│ at work");
+    terminal.type_keys("only Rusr\x7ft");
+    terminal.wait_for("› only Rust▏");
+    terminal.type_keys("\r");
+    terminal.wait_for("queued: only Rust");
+    project.write("go", "");
+    assert_eq!(terminal.end(), 0);
+    terminal.wait_for("› only Rust\r\n");
+    terminal.wait_for("Only the Rust files, then.");
+    let messages = server.requests().remove(1).body["messages"].take();
+    let last = messages.as_array().unwrap().last().unwrap();
+    assert_eq!(*last, json!({"role": "user", "content": "only Rust"}));
+    assert!(terminal.is_as_a_shell_wants_it());
+}
+
+#[test]
+fn a_run_that_was_over_goes_on_for_a_typed_line() {
+    let project = Project::new();
+    let server = FakeServer::start(Script::new([
+        Reply::text("one two three four").fault(Fault::DelayEvents(Duration::from_millis(100))),
+        Reply::text("And five."),
+    ]));
+    let mut terminal = open(&project, &server);
+    terminal.wait_for("one");
+    terminal.type_keys("and then?\r");
+    assert_eq!(terminal.end(), 0);
+    terminal.wait_for("And five.");
+    assert_eq!(server.requests().len(), 2);
+}
