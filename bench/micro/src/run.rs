@@ -1,5 +1,7 @@
 //! `Run`: what an iteration and a call cost the machine, with few and with many before them.
 
+use std::sync::Arc;
+
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use serde_json::json;
@@ -22,6 +24,11 @@ fn iteration(bencher: Bencher, past: u32) {
 #[divan::bench(counters = [ItemsCount::new(64_usize)])]
 fn parallel_call(bencher: Bencher) {
     bencher.with_inputs(|| Prepared::new(1, 1, 64)).bench_values(Prepared::run);
+}
+
+/// The request of a run after this many iterations with one call each, whose results are of 2 KB.
+pub(crate) fn params_after(iterations: u32) -> Arc<ChatParams> {
+    Arc::clone(Prepared::new(iterations, 0, 1).run.params())
 }
 
 /// A run in mid-conversation, and what the model and the tools will say next.

@@ -1,65 +1,203 @@
-//! The codec of OpenAI Chat Completions: bytes of the body in, stream events out; and the next
-//! request's body.
+//! The codecs: bytes of a body in, stream events out; and the body of the next request.
+//!
+//! Each API has a file here with its text event in the form its documentation shows, and with
+//! the least that a client could read of it: a struct of borrowed fields, parsed by serde.
 
+mod anthropic;
+mod gemini;
+mod ollama;
+mod openai_chat;
+mod openai_responses;
+
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 
 use bytes::Bytes;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use serde_json::json;
-use toolloop_core::{ChatMessage, ChatParams, ContentBlock, ToolCall};
-use toolloop_providers::codec::openai_chat::{ChatDecoder, Quirks, encode};
-use toolloop_providers::codec::sse::SseFrames;
-use toolloop_providers::codec::{Decoder, Events};
+use toolloop_core::ChatParams;
+use toolloop_providers::codec::{Decoder, Events, Frames, outgoing};
 
-use crate::chunk;
+use self::anthropic::Anthropic;
+use self::gemini::Gemini;
+use self::ollama::Ollama;
+use self::openai_chat::OpenAiChat;
+use self::openai_responses::OpenAiResponses;
+use crate::run::params_after;
 
-const EVENTS: usize = 1000;
+/// What the benches need of an API.
+trait Api {
+    type Decoder: Decoder;
+
+    /// The data of the events before the first text.
+    fn opening() -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The data of the text event with this number; `text` is the inside of a JSON string.
+    fn text_event(number: usize, text: &str) -> String;
+
+    /// The event as it stands in the body.
+    fn framed(data: &str) -> String {
+        format!("data: {data}\n\n")
+    }
+
+    /// The text of such an event, and no look at anything that the text does not need.
+    fn least_parse(data: &str) -> serde_json::Result<Cow<'_, str>>;
+
+    fn encode(params: &ChatParams) -> Vec<u8>;
+}
+
+/// What stands in the strings of the text events.
+#[derive(Debug, Clone, Copy)]
+enum Text {
+    /// As it is, as in most events.
+    Plain,
+    /// With escapes, as in code and at the ends of lines.
+    Escaped,
+}
+
+impl Text {
+    fn events<A: Api>(self) -> Vec<String> {
+        let texts = match self {
+            Self::Plain => [" quick", " brown"],
+            Self::Escaped => ["\\n", " \\\"hi\\\""],
+        };
+        (0..EVENTS).map(|number| A::text_event(number, texts[number % 2])).collect()
+    }
+}
+
+const EVENTS: usize = 100;
 const LIMIT: NonZeroUsize = NonZeroUsize::new(1 << 20).unwrap();
 
-/// Deltas that differ only in plain text, as most do.
-#[divan::bench(counters = [ItemsCount::new(EVENTS)])]
-fn plain_text_delta(bencher: Bencher) {
-    decode(bencher, [" quick", " brown"]);
+/// The data of a text event to stream events.
+#[divan::bench(
+    types = [OpenAiChat, OpenAiResponses, Anthropic, Gemini, Ollama],
+    args = [Text::Plain, Text::Escaped],
+    counters = [ItemsCount::new(EVENTS)],
+)]
+fn decode<A: Api>(bencher: Bencher, text: Text) {
+    let (data, mut events) = (text.events::<A>(), Events::new());
+    bencher.with_inputs(opened::<A>).bench_local_refs(|decoder| {
+        for data in &data {
+            take(decoder, data, &mut events);
+        }
+    });
 }
 
-/// Deltas that go through the JSON parser, because of an escape in them.
-#[divan::bench(counters = [ItemsCount::new(EVENTS)])]
-fn escaped_text_delta(bencher: Bencher) {
-    decode(bencher, ["\\n", " \\\"hi\\\""]);
-}
-
-fn decode(bencher: Bencher, texts: [&str; 2]) {
-    let body: String = (0..EVENTS).map(|i| format!("data: {}\n\n", chunk(texts[i % 2]))).collect();
-    let body = Bytes::from(format!(": hello\n\n{body}"));
+/// The same bytes to their text, by the least struct that has it.
+#[divan::bench(
+    types = [OpenAiChat, OpenAiResponses, Anthropic, Gemini, Ollama],
+    args = [Text::Plain, Text::Escaped],
+    counters = [ItemsCount::new(EVENTS)],
+)]
+fn least_parse<A: Api>(bencher: Bencher, text: Text) {
+    let data = text.events::<A>();
     bencher.bench(|| {
-        let mut frames = SseFrames::with_limit(LIMIT);
-        let mut decoder = ChatDecoder::default();
-        let mut events = Events::new();
+        for data in &data {
+            black_box(A::least_parse(black_box(data))).expect("an event");
+        }
+    });
+}
+
+/// A body with plain text to stream events.
+#[divan::bench(
+    types = [OpenAiChat, OpenAiResponses, Anthropic, Gemini, Ollama],
+    counters = [ItemsCount::new(EVENTS)],
+)]
+fn split_and_decode<A: Api>(bencher: Bencher) {
+    let body: String = Text::Plain.events::<A>().iter().map(|data| A::framed(data)).collect();
+    let (body, mut events) = (Bytes::from(body), Events::new());
+    bencher.with_inputs(opened::<A>).bench_local_refs(|decoder| {
+        let mut frames = Frames::new(A::Decoder::FRAMING, LIMIT);
         frames.push(body.clone());
         while let Some(data) = frames.next_data() {
-            let data = data.expect("no event is too large");
-            decoder.handle_data(&data, &mut events).expect("a chunk");
-            while let Some(event) = events.pop_front() {
-                black_box(event);
-            }
+            take(decoder, &data.expect("no event is too large"), &mut events);
         }
     });
 }
 
 /// The body after this many iterations with results of 2 KB.
+#[divan::bench(
+    types = [OpenAiChat, OpenAiResponses, Anthropic, Gemini, Ollama],
+    args = [10, 300],
+)]
+fn encode_whole<A: Api>(bencher: Bencher, iterations: u32) {
+    // A clone does not keep what was encoded.
+    let params = ChatParams::clone(&params_after(iterations));
+    bencher.bench(|| A::encode(black_box(&params)));
+}
+
+/// The same in a run, which keeps what was encoded for the request before. The messages since
+/// then, which are not in this figure, cost as much as they do at the beginning of a run.
+#[divan::bench(
+    types = [OpenAiChat, OpenAiResponses, Anthropic, Gemini, Ollama],
+    args = [10, 300],
+)]
+fn encode_in_a_run<A: Api>(bencher: Bencher, iterations: u32) {
+    let params = params_after(iterations);
+    A::encode(&params);
+    bencher.bench(|| A::encode(black_box(&params)));
+}
+
+/// The look at the conversation that every request begins with.
 #[divan::bench(args = [10, 300])]
-fn encode_request(bencher: Bencher, iterations: usize) {
-    let iteration = |i: usize| {
-        let (id, arguments) = (format!("call_{i}_0"), json!({"a": i, "b": 1}));
-        let call = ToolCall { id: id.clone(), name: "add".into(), arguments };
-        let mut reply = ChatMessage::assistant("I add them.");
-        reply.content.push(ContentBlock::ToolCall(call));
-        [reply, ChatMessage::tool_result(id, "result data, ".repeat(157))]
-    };
-    let mut messages = vec![ChatMessage::user("Add the numbers.")];
-    messages.extend((0..iterations).flat_map(iteration));
-    let params = ChatParams { messages, ..ChatParams::default() };
-    let quirks = Quirks::openai();
-    bencher.bench(|| encode("m", black_box(&params), &quirks));
+fn check_conversation(bencher: Bencher, iterations: u32) {
+    let params = params_after(iterations);
+    bencher.bench(|| {
+        black_box(outgoing(black_box(&params)));
+    });
+}
+
+/// A decoder in the middle of a text, which has seen what it may learn from.
+fn opened<A: Api>() -> A::Decoder {
+    let (mut decoder, mut events) = (A::Decoder::default(), Events::new());
+    let texts = [A::text_event(0, "The"), A::text_event(0, " very")];
+    for data in A::opening().iter().chain(&texts) {
+        take(&mut decoder, data, &mut events);
+    }
+    decoder
+}
+
+fn take(decoder: &mut impl Decoder, data: &str, events: &mut Events) {
+    decoder.handle_data(black_box(data), events).expect("an event");
+    while let Some(event) = events.pop_front() {
+        black_box(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolloop_core::StreamEvent;
+
+    use super::*;
+
+    /// Decoder and struct read the same text, or their costs could not be compared.
+    fn both_read_the_same<A: Api>() {
+        for text in [Text::Plain, Text::Escaped] {
+            let data = text.events::<A>();
+            let least: Vec<_> = data.iter().map(|data| A::least_parse(data).unwrap()).collect();
+            let (mut decoder, mut events) = (opened::<A>(), Events::new());
+            for data in &data {
+                decoder.handle_data(data, &mut events).unwrap();
+            }
+            let decoded: Vec<_> = events
+                .into_iter()
+                .filter_map(|event| match event {
+                    StreamEvent::TextDelta(text) => Some(text),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(decoded, least, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn decoders_and_structs_read_the_same() {
+        both_read_the_same::<OpenAiChat>();
+        both_read_the_same::<OpenAiResponses>();
+        both_read_the_same::<Anthropic>();
+        both_read_the_same::<Gemini>();
+        both_read_the_same::<Ollama>();
+    }
 }

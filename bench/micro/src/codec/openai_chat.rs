@@ -1,0 +1,66 @@
+use std::borrow::Cow;
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use serde::Deserialize;
+use toolloop_core::ChatParams;
+use toolloop_providers::codec::Events;
+use toolloop_providers::codec::openai_chat::{ChatDecoder, Quirks, encode};
+
+use super::{Api, EVENTS, Text, opened, take};
+use crate::chunk;
+
+/// Chat Completions.
+pub(super) struct OpenAiChat;
+
+impl Api for OpenAiChat {
+    type Decoder = ChatDecoder;
+
+    fn text_event(_: usize, text: &str) -> String {
+        chunk(text)
+    }
+
+    fn least_parse(data: &str) -> serde_json::Result<Cow<'_, str>> {
+        let Chunk { choices: [choice] } = serde_json::from_str(data)?;
+        Ok(choice.delta.content)
+    }
+
+    fn encode(params: &ChatParams) -> Vec<u8> {
+        encode("gpt-5", params, &Quirks::openai()).expect("messages are JSON")
+    }
+}
+
+/// The same chunks from a server that puts the time into each: there is nothing to learn from
+/// the chunk before, and all of them are parsed.
+#[divan::bench(counters = [ItemsCount::new(EVENTS)])]
+fn decode_dated_chunks(bencher: Bencher) {
+    let dated = |number: usize, chunk: String| {
+        chunk.replace("\"created\":1760000000", &format!("\"created\":{}", 1760000001 + number))
+    };
+    let chunks = Text::Plain.events::<OpenAiChat>().into_iter().enumerate();
+    let chunks: Vec<_> = chunks.map(|(number, chunk)| dated(number, chunk)).collect();
+    let mut events = Events::new();
+    bencher.with_inputs(opened::<OpenAiChat>).bench_local_refs(|decoder| {
+        for chunk in &chunks {
+            take(decoder, chunk, &mut events);
+        }
+    });
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow)]
+    choices: [Choice<'a>; 1],
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    delta: Delta<'a>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow)]
+    content: Cow<'a, str>,
+}
