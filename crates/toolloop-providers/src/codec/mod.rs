@@ -17,6 +17,7 @@ pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 mod outgoing;
+mod parameters;
 mod picture;
 pub mod schema;
 mod size;

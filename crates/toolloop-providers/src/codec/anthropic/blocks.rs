@@ -160,7 +160,8 @@ fn write_call<M: SerializeMap>(
 ) -> Result<(), M::Error> {
     block.serialize_entry("type", "tool_use")?;
     block.serialize_entry("id", &*IDS.legal(&call.id))?;
-    block.serialize_entry("name", &call.name)?;
+    // A model may have made a name up that the API takes in no request.
+    block.serialize_entry("name", &*NAMES.legal(&call.name))?;
     match &call.arguments {
         Value::Object(arguments) => block.serialize_entry("input", arguments)?,
         Value::Null => block.serialize_entry("input", &json!({}))?,
@@ -232,6 +233,9 @@ impl Serialize for Source<'_> {
 /// `^[a-zA-Z0-9_-]+$`; the platforms that serve the API besides Anthropic take 64.
 const IDS: IdRule =
     IdRule { max: 64, allows: |byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' };
+
+/// Names of functions in the history.
+const NAMES: IdRule = IdRule { max: 128, ..IDS };
 
 /// Stands for the user where a conversation begins without.
 const OPENING: &str = "(The conversation begins with you.)";

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use toolloop_core::{ContentBlock, ImageSource, ToolCall, ToolResult};
 
 use super::{API, wire};
+use crate::codec::ids::IdRule;
 
 /// A piece of a turn.
 pub(super) enum Part<'a> {
@@ -60,7 +61,7 @@ impl Serialize for Part<'_> {
                 }
             },
             Self::Call { call: ToolCall { id, name, arguments }, signature } => {
-                let call = FunctionCall { id, name, args: Args(arguments) };
+                let call = FunctionCall { id, name: &NAMES.legal(name), args: Args(arguments) };
                 part.serialize_entry("functionCall", &call)?;
                 if let Some(signature) = signature {
                     part.serialize_entry("thoughtSignature", signature)?;
@@ -68,7 +69,8 @@ impl Serialize for Part<'_> {
             }
             Self::Result { name, result } => {
                 let id = &result.tool_call_id;
-                let response = FunctionResponse { id, name, response: Outcome(result) };
+                let name = NAMES.legal(name);
+                let response = FunctionResponse { id, name: &name, response: Outcome(result) };
                 part.serialize_entry("functionResponse", &response)?;
             }
             Self::Kept(_) => {}
@@ -164,6 +166,10 @@ struct FunctionResponse<'a> {
     name: &'a str,
     response: Outcome<'a>,
 }
+
+/// Names of functions in the history; a model may have made up any.
+const NAMES: IdRule =
+    IdRule { max: 64, allows: |byte| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte) };
 
 /// Arguments as the object the API wants; what the model said otherwise becomes a member of one.
 struct Args<'a>(&'a Value);

@@ -4,10 +4,11 @@
 //! for each result. Pictures of results have no place there, so they follow the last result in a
 //! message of the user. Empty text is refused by many servers and never sent.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::ser::{Error, Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 use toolloop_core::{
     ChatMessage, ChatParams, ChatRole, ContentBlock, ImageSource, ProviderData, ToolCall,
@@ -16,6 +17,7 @@ use toolloop_core::{
 
 use super::{API, Quirks, details};
 use crate::codec::arguments::ArgumentsText;
+use crate::codec::ids::IdRule;
 use crate::codec::picture::PictureUrl;
 
 /// The messages of a request from `first` on; the system prompt stands before the first of all.
@@ -59,7 +61,7 @@ impl Messages<'_> {
         let texts = Texts(blocks);
         let assistant = message.role == ChatRole::Assistant;
         if assistant && (!texts.is_empty() || message.tool_calls().next().is_some()) {
-            list.serialize_element(&Assistant { blocks, quirks: self.quirks })?;
+            list.serialize_element(&Assistant { blocks, request: self })?;
         }
         for result in message.tool_results() {
             list.serialize_element(&Tool { result, quirks: self.quirks })?;
@@ -76,7 +78,24 @@ impl Messages<'_> {
             _ => list.serialize_element(&Message { role: "user", content: texts }),
         }
     }
+
+    /// The name of a called function as the API takes it. A model may have made up any; what the
+    /// request offers, the server takes or refuses anyway.
+    fn name<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        let offered = || self.params.tools.iter().flatten().any(|tool| tool.name == name);
+        match NAMES.legal(name) {
+            Cow::Owned(_) if offered() => Cow::Borrowed(name),
+            legal => legal,
+        }
+    }
 }
+
+const NAMES: IdRule =
+    IdRule { max: 64, allows: |byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte) };
+
+/// The message of the user in a request that would have none at all.
+pub(super) const OPENING: &[u8] =
+    br#"{"role":"user","content":"(The conversation begins with you.)"}"#;
 
 fn pictures_of_results<L: SerializeSeq>(
     messages: &[ChatMessage],
@@ -103,34 +122,34 @@ struct Message<T> {
 
 struct Assistant<'a> {
     blocks: &'a [ContentBlock],
-    quirks: &'a Quirks,
+    request: &'a Messages<'a>,
 }
 
 impl Serialize for Assistant<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let texts = Texts(self.blocks);
+        let (texts, quirks) = (Texts(self.blocks), self.request.quirks);
         let mut message = serializer.serialize_map(None)?;
         message.serialize_entry("role", "assistant")?;
         message.serialize_entry("content", &(!texts.is_empty()).then_some(texts))?;
         let thoughts = Thoughts(self.blocks);
-        if self.quirks.reasoning_back && !thoughts.is_empty() {
+        if quirks.reasoning_back && !thoughts.is_empty() {
             message.serialize_entry("reasoning_content", &thoughts)?;
         }
         let details = details::of_message(self.blocks);
-        if self.quirks.members_back.contains(&details::MEMBER) && !details.is_empty() {
+        if quirks.members_back.contains(&details::MEMBER) && !details.is_empty() {
             message.serialize_entry(details::MEMBER, &details)?;
         }
         let mut behind_call = false;
         for block in self.blocks {
             match block {
                 ContentBlock::ProviderData(data) if !behind_call => {
-                    members(data, self.quirks, &mut message)?;
+                    members(data, quirks, &mut message)?;
                 }
                 ContentBlock::ProviderData(_) => {}
                 block => behind_call = matches!(block, ContentBlock::ToolCall(_)),
             }
         }
-        let calls = Calls { blocks: self.blocks, quirks: self.quirks };
+        let calls = Calls { blocks: self.blocks, request: self.request };
         if !calls.is_empty() {
             message.serialize_entry("tool_calls", &calls)?;
         }
@@ -140,7 +159,7 @@ impl Serialize for Assistant<'_> {
 
 struct Calls<'a> {
     blocks: &'a [ContentBlock],
-    quirks: &'a Quirks,
+    request: &'a Messages<'a>,
 }
 
 impl Calls<'_> {
@@ -155,7 +174,7 @@ impl Serialize for Calls<'_> {
         for (at, block) in self.blocks.iter().enumerate() {
             if let ContentBlock::ToolCall(call) = block {
                 let behind = &self.blocks[at + 1..];
-                list.serialize_element(&Call { call, behind, quirks: self.quirks })?;
+                list.serialize_element(&Call { call, behind, request: self.request })?;
             }
         }
         list.end()
@@ -166,19 +185,20 @@ struct Call<'a> {
     call: &'a ToolCall,
     /// The blocks after it, which may begin with data that belongs to it.
     behind: &'a [ContentBlock],
-    quirks: &'a Quirks,
+    request: &'a Messages<'a>,
 }
 
 impl Serialize for Call<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolCall { id, name, arguments } = self.call;
+        let (name, arguments) = (self.request.name(name), ArgumentsText(arguments));
         let mut call = serializer.serialize_map(None)?;
-        call.serialize_entry("id", &self.quirks.call_ids.legal(id))?;
+        call.serialize_entry("id", &self.request.quirks.call_ids.legal(id))?;
         call.serialize_entry("type", "function")?;
-        call.serialize_entry("function", &Function { name, arguments: ArgumentsText(arguments) })?;
+        call.serialize_entry("function", &Function { name, arguments })?;
         for block in self.behind {
             let ContentBlock::ProviderData(data) = block else { break };
-            members(data, self.quirks, &mut call)?;
+            members(data, self.request.quirks, &mut call)?;
         }
         call.end()
     }
@@ -186,11 +206,12 @@ impl Serialize for Call<'_> {
 
 #[derive(serde::Serialize)]
 struct Function<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: ArgumentsText<'a>,
 }
 
-/// Puts what this API gave for safe-keeping back where it was, byte for byte.
+/// Puts what this API gave for safe-keeping back where it was, byte for byte. What it cannot have
+/// given is left out.
 fn members<M: SerializeMap>(
     data: &ProviderData,
     quirks: &Quirks,
@@ -199,8 +220,9 @@ fn members<M: SerializeMap>(
     if data.api != API {
         return Ok(());
     }
-    let members: BTreeMap<String, &RawValue> =
-        serde_json::from_str(&data.data).map_err(M::Error::custom)?;
+    let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&data.data) else {
+        return Ok(());
+    };
     let back = |name: &str| name != details::MEMBER && quirks.members_back.contains(&name);
     members
         .iter()
@@ -343,5 +365,62 @@ struct Shown<T>(T);
 impl<T: fmt::Display> Serialize for Shown<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use toolloop_core::ToolDefinition;
+
+    use super::*;
+
+    fn messages(params: &ChatParams) -> Value {
+        let body = super::super::encode("m", params, &Quirks::openai()).unwrap();
+        serde_json::from_slice::<Value>(&body).unwrap()["messages"].take()
+    }
+
+    fn called(name: &str) -> Value {
+        let arguments = json!({});
+        let call = ToolCall { id: "a".into(), name: name.into(), arguments };
+        let content = vec![ContentBlock::ToolCall(call)];
+        let parameters = json!({"type": "object"}).into();
+        let tool = ToolDefinition {
+            name: "srv.add".into(),
+            description: String::new(),
+            parameters,
+            retry: None,
+        };
+        let params = ChatParams {
+            messages: vec![ChatMessage { role: ChatRole::Assistant, content }],
+            tools: Some(vec![tool]),
+            ..ChatParams::default()
+        };
+        messages(&params)[0]["tool_calls"][0]["function"]["name"].take()
+    }
+
+    #[test]
+    fn a_name_that_was_made_up_becomes_one_that_is_taken() {
+        assert_eq!(called("no_such-tool"), "no_such-tool");
+        assert_eq!(called("a.b c"), "abc24a5d4cd9eee4db6");
+        assert_eq!(called(""), "cbf29ce484222325");
+        assert_eq!(called("srv.add"), "srv.add");
+    }
+
+    #[test]
+    fn a_request_has_a_message() {
+        let opening = json!([{"role": "user", "content": "(The conversation begins with you.)"}]);
+        assert_eq!(messages(&ChatParams::default()), opening);
+    }
+
+    #[test]
+    fn data_that_the_api_cannot_have_given_is_left_out() {
+        for data in ["", "x", "null", "[]"] {
+            let data = ProviderData { api: API.into(), data: data.into() };
+            let content = vec![ContentBlock::Text("Hi".into()), ContentBlock::ProviderData(data)];
+            let said = ChatMessage { role: ChatRole::Assistant, content };
+            let params = ChatParams { messages: vec![said], ..ChatParams::default() };
+            assert_eq!(messages(&params), json!([{"role": "assistant", "content": "Hi"}]));
+        }
     }
 }

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
 
 use super::API;
-use super::messages::Messages;
+use super::messages::{Messages, OPENING};
 use crate::codec::ids::IdRule;
+use crate::codec::parameters::Parameters;
 use crate::codec::size::estimated_size;
 use crate::codec::strict;
 
@@ -119,6 +120,9 @@ pub fn encode(model: &str, params: &ChatParams, quirks: &Quirks) -> Result<Vec<u
             write_head(&mut body, model, params, quirks).map_err(failed)?;
             append_to_list(&mut body, &messages(0)).map_err(failed)?;
         }
+    }
+    if body.ends_with(b"[") {
+        body.extend_from_slice(OPENING);
     }
     body.extend_from_slice(b"]}");
     Ok(body)
@@ -234,14 +238,7 @@ impl Serialize for Function<'_> {
         if !description.is_empty() {
             function.serialize_entry("description", description)?;
         }
-        match parameters.as_value() {
-            Value::Object(schema) if !schema.is_empty() => {
-                function.serialize_entry("parameters", schema)?;
-            }
-            // A tool without arguments; some servers refuse a function without parameters.
-            _ => function
-                .serialize_entry("parameters", &json!({"type": "object", "properties": {}}))?,
-        }
+        function.serialize_entry("parameters", &Parameters(parameters.as_value()))?;
         function.end()
     }
 }

@@ -65,7 +65,7 @@ impl Input<'_> {
                 continue;
             }
             let mut members = || {
-                let mut members = Members::behind(&blocks[at + 1..]).map_err(L::Error::custom)?;
+                let mut members = Members::behind(&blocks[at + 1..]);
                 members.id = members.id.filter(|id| choice.is_tied && ids.insert(id.get().into()));
                 Ok(members)
             };

@@ -38,22 +38,19 @@ impl<'a> Members<'a> {
     }
 
     /// Those that stand at the beginning of the blocks behind a text or a call.
-    pub(super) fn behind(blocks: &'a [ContentBlock]) -> Result<Self, serde_json::Error> {
+    pub(super) fn behind(blocks: &'a [ContentBlock]) -> Self {
         for block in blocks {
             match block {
                 ContentBlock::ProviderData(data) if data.api != API => {}
+                ContentBlock::ProviderData(_) if Kept::of_block(block).is_some() => break,
+                // What this API cannot have given is left out.
                 ContentBlock::ProviderData(data) => {
-                    let is_item = !Kept::read(&data.data)?.kind.0.is_empty();
-                    return if is_item {
-                        Ok(Self::default())
-                    } else {
-                        serde_json::from_str(&data.data)
-                    };
+                    return serde_json::from_str(&data.data).unwrap_or_default();
                 }
                 _ => break,
             }
         }
-        Ok(Self::default())
+        Self::default()
     }
 }
 

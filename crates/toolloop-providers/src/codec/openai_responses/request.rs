@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
 
 use super::items::Input;
+use crate::codec::parameters::Parameters;
 use crate::codec::size::estimated_size;
 use crate::codec::strict;
 use crate::models::KnownModel;
@@ -144,27 +145,6 @@ impl Serialize for Tool<'_> {
         // Said either way: where it is missing, the API takes a schema as strict and changes it.
         tool.serialize_entry("strict", &strict::fits(parameters.as_value()))?;
         tool.end()
-    }
-}
-
-/// The schema of a function's arguments: an object, and one without `properties` is refused.
-struct Parameters<'a>(&'a Value);
-
-impl Serialize for Parameters<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut schema = serializer.serialize_map(None)?;
-        let words = self.0.as_object();
-        let says = |word: &str| words.is_some_and(|words| words.contains_key(word));
-        for (word, value) in words.into_iter().flatten() {
-            schema.serialize_entry(word, value)?;
-        }
-        if !says("type") {
-            schema.serialize_entry("type", "object")?;
-        }
-        if !says("properties") {
-            schema.serialize_entry("properties", &json!({}))?;
-        }
-        schema.end()
     }
 }
 
