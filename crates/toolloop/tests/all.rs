@@ -27,6 +27,9 @@ mod suite {
     /// One model after the other until one answers.
     mod fallback;
 
+    /// Claude, at Anthropic and behind SAP AI Core, against a server that is as strict.
+    mod anthropic;
+
     /// Every API against a server that is not ours.
     mod foreign_server;
 
