@@ -45,7 +45,13 @@ impl Connection {
                 _ => Some(format!("The address came from {}.", target.base_url.origin)),
             };
             let exit = if matches!(error, LlmError::Auth(_)) { Exit::NoModel } else { Exit::Usage };
-            Report::new(exit, "settings", error.to_string()).maybe_advice(origin.as_deref())
+            let what = match error {
+                LlmError::Auth(sentence) | LlmError::InvalidRequest(sentence) => {
+                    sentence.to_string()
+                }
+                error => error.to_string(),
+            };
+            Report::new(exit, "settings", what).maybe_advice(origin.as_deref())
         })
     }
 

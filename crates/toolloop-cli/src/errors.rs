@@ -252,6 +252,11 @@ pub(crate) fn redact(text: &str, target: &Target) -> String {
 }
 
 fn redact_word(word: &str) -> String {
+    if word.contains("***") {
+        // A key that its provider has masked, but less than we do.
+        let key = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+        return word.replace(key, &last_four(key));
+    }
     let Some(start) = word.find("sk-") else { return word.to_owned() };
     let body = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*');
     let key = &word[start..];

@@ -225,6 +225,8 @@ fn no_key_survives_a_providers_sentence() {
     let target = openai();
     assert_eq!(redact(&format!("key={KEY}!"), &target), "key=sk-…9f3a!");
     assert_eq!(redact("not sk-other0123456789wxyz, sorry", &target), "not sk-…wxyz, sorry");
+    assert_eq!(redact("provided: wrong-01****6789.", &target), "provided: …6789.");
+    assert_eq!(redact("a **bold** claim", &target), "a **bold** claim");
     assert_eq!(redact("a task-based plan", &target), "a task-based plan");
     assert_eq!(last_four("short"), "…");
 }

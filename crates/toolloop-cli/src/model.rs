@@ -175,7 +175,16 @@ fn wrong_model(choice: &Sourced<String>, what: &str) -> Report {
 }
 
 fn no_key(provider: &ProviderEntry, variable: &str) -> Report {
-    Report::new(Exit::NoModel, "auth", format!("no key for {}", provider.label))
+    let report = Report::new(Exit::NoModel, "auth", format!("no key for {}", provider.label));
+    if let Api::AiCore = provider.api {
+        return report
+            .advice(
+                "It takes the service key from AICORE_CLIENT_ID, AICORE_CLIENT_SECRET, \
+             AICORE_AUTH_URL and AICORE_BASE_URL,",
+            )
+            .advice("and the deployment of the model from AICORE_DEPLOYMENT_ID.");
+    }
+    report
         .advice(format!("Set one: export {variable}=…"))
         .advice(format!(
             "or in ~/.config/toolloop/config.toml: [{}] api_key = \"…\"",

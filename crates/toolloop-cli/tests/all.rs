@@ -1,6 +1,8 @@
 //! The built command from outside: what a person, a pipe and a script get.
 
 mod suite {
+    /// The main job through every API.
+    mod apis;
     /// Nobody at the approval, and somebody.
     mod approval;
     /// What goes wrong, and with which code.

@@ -15,8 +15,9 @@ use crate::origin::Origin;
 use crate::providers::{Api, PROVIDERS, ProviderEntry, openai};
 use crate::report::Report;
 use crate::settings::{Environment, Settings};
-use crate::terminal::paint::{Paint, has_colours};
-use crate::terminal::text::clean;
+use crate::terminal::paint::{Paint, Style, has_colours};
+use crate::terminal::screen::Size;
+use crate::terminal::text::{Span, clean, wrap};
 
 /// Runs the command. In a terminal it is a page for people, elsewhere one model a line.
 pub(crate) async fn run(args: &ModelsArgs, matches: &ArgMatches) -> anyhow::Result<Exit> {
@@ -150,12 +151,15 @@ fn page(
         .dim("Another one: toolloop run --model NAME   How one is chosen: toolloop help models\n")
 }
 
-/// `No key: A, B, C.`, or nothing.
+/// `No key: A, B, C`, or nothing.
 fn named<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.collect();
     match names.is_empty() {
         true => String::new(),
-        false => format!("{what}: {}\n", names.join(", ")),
+        false => {
+            let text = Span::new(format!("{what}: {}", names.join(", ")), Style::PLAIN);
+            wrap(&[text], Size::of_process().columns, Paint::new(false)).join("\n") + "\n"
+        }
     }
 }
 

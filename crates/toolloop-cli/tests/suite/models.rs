@@ -31,9 +31,9 @@ fn a_person_reads_what_is_there_and_what_a_run_takes() {
          llama.cpp   http://127.0.0.1:1/v1\n  \
          nothing answers at http://127.0.0.1:1 (connection refused)\n\
          Built in\n  demo\n\n\
-         No key: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, AICORE_CLIENT_SECRET, \
-         DEEPSEEK_API_KEY, MISTRAL_API_KEY, GROQ_API_KEY, OPENROUTER_API_KEY, XAI_API_KEY, \
-         TOGETHER_API_KEY\n\
+         No key: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, AICORE_CLIENT_SECRET,\n\
+         DEEPSEEK_API_KEY, MISTRAL_API_KEY, GROQ_API_KEY, OPENROUTER_API_KEY,\n\
+         XAI_API_KEY, TOGETHER_API_KEY\n\
          Not running: vLLM\n\
          A run takes demo: there is no key and no local model.\n\
          Another one: toolloop run --model NAME   How one is chosen: toolloop help models\n"
