@@ -235,7 +235,7 @@ const IDS: IdRule =
     IdRule { max: 64, allows: |byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' };
 
 /// Names of functions in the history.
-const NAMES: IdRule = IdRule { max: 128, ..IDS };
+pub(super) const NAMES: IdRule = IdRule { max: 128, ..IDS };
 
 /// Stands for the user where a conversation begins without.
 const OPENING: &str = "(The conversation begins with you.)";

@@ -1,5 +1,6 @@
 //! [`Tools`]: what the model may call, and whether it must.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::Serialize;
@@ -7,6 +8,7 @@ use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value, json};
 use toolloop_core::{ChatParams, ToolChoice, ToolDefinition};
 
+use super::blocks::NAMES;
 use super::request::Options;
 use super::turns::Turns;
 
@@ -17,7 +19,7 @@ use super::turns::Turns;
 pub(super) struct Tools<'a> {
     offered: &'a [ToolDefinition],
     server: &'a [Value],
-    called: BTreeSet<&'a str>,
+    called: BTreeSet<Cow<'a, str>>,
     caching: bool,
 }
 
@@ -26,7 +28,7 @@ impl<'a> Tools<'a> {
         let offered = params.tools.as_deref().unwrap_or_default();
         let server = options.server_tools.as_slice();
         let called = match (offered, server) {
-            ([], []) => turns.calls().map(|call| call.name.as_str()).collect(),
+            ([], []) => turns.calls().map(|call| NAMES.legal(&call.name)).collect(),
             _ => BTreeSet::new(),
         };
         Self { offered, server, called, caching: options.caching }
