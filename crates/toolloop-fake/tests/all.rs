@@ -23,6 +23,9 @@ mod faults;
 /// The Gemini API: replies, faults, refusals, recordings.
 #[path = "suite/gemini.rs"]
 mod gemini;
+/// Ollama's own API: replies, faults, refusals, recordings.
+#[path = "suite/ollama.rs"]
+mod ollama;
 /// What is refused before a script is asked.
 #[path = "suite/refusals.rs"]
 mod refusals;
