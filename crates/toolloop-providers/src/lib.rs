@@ -8,12 +8,15 @@
 //!  transport   one HTTP client: TLS, pool, deadlines, retry before the first delta,
 //!     │        stall watchdog, rate limits, bounded buffers
 //!     │           ▲ body bytes out              │ pieces of a body in
-//!  codec       ChatParams ─► request bytes    SseFrames ─► Decoder ─► StreamEvents
+//!  codec       ChatParams ─► request bytes       Frames ─► Decoder ─► StreamEvents
 //!              pure: no socket, no clock, no key
 //! ```
 //!
-//! [`OpenAiProvider`] speaks to OpenAI and to every server that has its Chat Completions API,
-//! [`ResponsesProvider`] to those that have its Responses API, [`GeminiProvider`] to Google.
+//! [`OpenAiProvider`] speaks to OpenAI and to every server that has its Chat Completions API (those
+//! that are known by name are in [`SERVERS`]), [`ResponsesProvider`] to those that have its
+//! Responses API, [`AnthropicProvider`] and [`AiCoreProvider`] to Claude, [`GeminiProvider`] to
+//! Google, [`OllamaProvider`] to Ollama. What tokens cost is a [`Price`].
+//!
 //! A reply is one [`ChatStream`](toolloop_core::ChatStream) that does its work as it is polled:
 //! no task, no channel. Dropping it closes the request.
 

@@ -5,6 +5,7 @@ use toolloop_core::{ChatParams, LlmError, ToolChoice, ToolDefinition};
 
 use super::messages::Messages;
 use super::schema::Parameters;
+use crate::codec::size::estimated_size;
 
 /// Writes the body of a streaming request.
 ///
@@ -20,8 +21,10 @@ pub fn encode(
     params: &ChatParams,
     context_window: Option<u32>,
 ) -> Result<Vec<u8>, LlmError> {
-    serde_json::to_vec(&Body { model, params, context_window })
-        .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))
+    let mut body = Vec::with_capacity(estimated_size(params));
+    serde_json::to_writer(&mut body, &Body { model, params, context_window })
+        .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
+    Ok(body)
 }
 
 struct Body<'a> {
