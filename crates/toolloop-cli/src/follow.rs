@@ -37,7 +37,8 @@ pub(crate) struct Follower<'a> {
     keyboard: Option<Keyboard>,
     /// Until when keys are no answer to the question: they were meant for something else.
     deaf_until: Duration,
-    last_key: Duration,
+    /// When something was last typed for the model.
+    last_typed: Option<Duration>,
 }
 
 /// How it ended, as far as the loop itself can tell.
@@ -97,7 +98,7 @@ impl<'a> Follower<'a> {
             steering,
             keyboard,
             deaf_until: Duration::ZERO,
-            last_key: Duration::ZERO,
+            last_typed: None,
         }
     }
 
@@ -163,10 +164,9 @@ impl<'a> Follower<'a> {
             }
             match &mut self.keyboard {
                 // Who is typing may not see the question yet.
-                Some(_) if self.last_key > Duration::ZERO => {
-                    self.deaf_until = self.last_key + PAUSE
+                Some(_) => {
+                    self.deaf_until = self.last_typed.map_or(Duration::ZERO, |typed| typed + PAUSE);
                 }
-                Some(_) => {}
                 // Without a keyboard there is no answer, and the run ends for the want of it.
                 None => match Keyboard::open() {
                     Ok(mut keyboard) => {
@@ -189,7 +189,6 @@ impl<'a> Follower<'a> {
             self.keyboard = None;
             return self.close_question(now);
         };
-        self.last_key = now;
         // A line that was begun before the question is finished first.
         let types = self.steering.as_ref().is_some_and(Steering::is_typing);
         match &mut self.open {
@@ -203,6 +202,7 @@ impl<'a> Follower<'a> {
             },
             _ => match &mut self.steering {
                 Some(steering) => {
+                    self.last_typed = Some(now);
                     steering.handle(key);
                     // Nobody who writes on drops a line.
                     if key == Key::Escape {
