@@ -316,7 +316,7 @@ fn thought_is_off_while_calls_are_under_way_that_began_without() {
 
 #[test]
 fn what_the_provider_made_goes_back_byte_for_byte() {
-    let block = r#"{"type":"web_search_tool_result","x":[1.50],"u":"\u00e9"}"#;
+    let block = r#"{"type":"new_block","x":[1.50],"u":"\u00e9"}"#;
     let data = format!(r#"{{"block":{block}}}"#);
     let block_kept = ContentBlock::ProviderData(ProviderData { api: API.into(), data });
     let caller = json!({"type": "code_execution_20250825", "tool_id": "srvtoolu_1"});
@@ -445,5 +445,9 @@ fn what_a_tool_of_the_provider_never_ended_is_left_out() {
     assert_eq!(ids(vec![question.clone(), said]), ["s1", "s2"]);
     let waiting = assistant(vec![used("s3"), call("a", json!({}))]);
     let result = ChatMessage::tool_result("a", "1");
-    assert_eq!(ids(vec![question.clone(), waiting, result, question]), ["s3", "a"]);
+    assert_eq!(ids(vec![question.clone(), waiting, result, question.clone()]), ["s3", "a"]);
+    // A result without its use is none.
+    let orphan = kept(json!({"block": {"type": "web_search_tool_result", "tool_use_id": "s4"}}));
+    let sent = messages(vec![question.clone(), assistant(vec![text("So."), orphan]), question]);
+    assert_eq!(sent[1]["content"], json!([wire_text("So.")]));
 }

@@ -11,7 +11,7 @@ use super::model::Model;
 /// Checks messages whose form is right.
 pub(super) fn check(messages: &[Value], model: Model) -> Check {
     let turns = turns(messages);
-    let mut ids = BTreeSet::new();
+    let (mut ids, mut used) = (BTreeSet::new(), BTreeSet::new());
     for (at, turn) in turns.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| &turns[before]);
         let is_last = at + 1 == turns.len();
@@ -20,6 +20,7 @@ pub(super) fn check(messages: &[Value], model: Model) -> Check {
             _ => {
                 check_calls(turn, turns.get(at + 1), &mut ids)?;
                 check_server_tools(turn, is_last)?;
+                check_server_results(turn, &mut used)?;
             }
         }
     }
@@ -155,6 +156,24 @@ fn check_server_tools(turn: &Turn<'_>, is_last: bool) -> Check {
                 "{}: `{name}` tool use with id `{id}` was found without a corresponding \
                  `{name}_tool_result` block",
                 used.path()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// A result of a tool of the provider stands behind its use; `used` are the uses so far.
+fn check_server_results<'a>(turn: &Turn<'a>, used: &mut BTreeSet<&'a str>) -> Check {
+    for block in &turn.blocks {
+        let kind = block.kind();
+        let id = block.text("tool_use_id");
+        if kind.ends_with("_tool_use") {
+            used.insert(block.text("id"));
+        } else if kind.ends_with("_tool_result") && !used.contains(id) {
+            return Err(refused(format!(
+                "{}: unexpected `tool_use_id` found in `{kind}` blocks: {id}. Each `{kind}` block \
+                 must have a corresponding `server_tool_use` block before it.",
+                block.path()
             )));
         }
     }

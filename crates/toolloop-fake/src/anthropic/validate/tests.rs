@@ -337,11 +337,15 @@ fn tools_of_the_provider_have_results_too() {
         json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}});
     let found =
         json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []});
-    accepts(json!({"messages": [said("q"), assistant(&[used.clone(), found]), said("q")]}));
+    accepts(json!({"messages": [said("q"), assistant(&[used.clone(), found.clone()]), said("q")]}));
     accepts(json!({"messages": [said("q"), assistant(std::slice::from_ref(&used))]}));
     refuses_messages(
         &[said("q"), assistant(&[used]), said("q")],
         "messages.1.content.0: `web_search` tool use with id `srvtoolu_1` was found without a",
+    );
+    refuses_messages(
+        &[said("q"), assistant(&[found]), said("q")],
+        "messages.1.content.0: unexpected `tool_use_id` found in `web_search_tool_result` blocks",
     );
 }
 

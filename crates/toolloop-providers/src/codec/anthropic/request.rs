@@ -73,6 +73,7 @@ pub(crate) fn encode_resumed(
     if turns.ends_with_assistant() && paused.is_empty() && !takes_prefill {
         turns.go_on();
     }
+    turns.pair_results();
     let limits = Limits::choose(claude, params, &turns);
     turns.finish(limits.thinking.is_some());
     let mut body = Vec::with_capacity(estimated_size(params));

@@ -5,6 +5,7 @@
 //! at its beginning are the system's. Text without a word is refused and never sent.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -62,8 +63,6 @@ pub(super) fn flatten<'a>(messages: &'a [ChatMessage], paused: &'a [ContentBlock
         }
     }
     turns.assistant(paused);
-    turns.order_results();
-    turns.drop_unanswered();
     turns
 }
 
@@ -93,18 +92,26 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// Whether the end is something the assistant said and has to go on with; what the provider's
-    /// own tools did is gone on with as it is.
+    /// Whether the end is the assistant's, and nothing that it paused at: a tool of the provider.
     pub(super) fn ends_with_assistant(&self) -> bool {
-        let last = self.blocks.last();
-        last.is_some_and(|(speaker, block)| {
-            *speaker == Speaker::Assistant && !matches!(block, Block::Opaque(_))
-        })
+        let Some(last) = self.messages().next_back() else { return false };
+        let (speaker, block) = &last[last.len() - 1];
+        let is_use =
+            |block: &Block<'_>| block.head().is_some_and(|head| head.kind.0.ends_with("_tool_use"));
+        let is_paused =
+            matches!(block, Block::Opaque(_)) && last.iter().any(|(_, block)| is_use(block));
+        *speaker == Speaker::Assistant && !is_paused
     }
 
     /// Has the user say something last, where the API wants that.
     pub(super) fn go_on(&mut self) {
         self.push(Speaker::User, Block::Text { text: GO_ON, citations: None });
+    }
+
+    /// Puts results where the API wants them, and leaves out those without a use.
+    pub(super) fn pair_results(&mut self) {
+        self.drop_unpaired();
+        self.order_results();
     }
 
     /// Makes an end that is the assistant's one that the API takes.
@@ -198,24 +205,27 @@ impl<'a> Turns<'a> {
         self.blocks.push((speaker, block));
     }
 
-    /// Takes out what was begun with a tool of the provider and never ended, which the API refuses
-    /// unless it is under way: at the end, or beside calls of its own.
-    fn drop_unanswered(&mut self) {
-        let heads = self.blocks.iter().map(|(_, block)| block.head());
-        let heads: Vec<_> = heads.collect();
-        let is_answered = |id: &str| heads.iter().flatten().any(|head| head.tool_use_id.0 == id);
-        let (mut begin, mut dropped) = (0, Vec::new());
+    /// Takes out what the API refuses of the provider's own tools: a result without its use, and
+    /// a use without its result unless it is under way: at the end, or beside calls of its own.
+    fn drop_unpaired(&mut self) {
+        let mut dropped = BTreeSet::new();
+        // Uses without result so far: where they stand, and whether they may stay so.
+        let mut open: BTreeMap<String, (usize, bool)> = BTreeMap::new();
+        let mut begin = 0;
         for message in self.messages() {
             let end = begin + message.len();
-            let under_way = end == self.blocks.len()
+            let waits = end == self.blocks.len()
                 || message.iter().any(|(_, block)| matches!(block, Block::Call { .. }));
-            if !under_way {
-                dropped.extend((begin..end).filter(|at| {
-                    heads[*at].as_ref().is_some_and(|head| {
-                        head.kind.0.ends_with("_tool_use") && !is_answered(&head.id.0)
-                    })
-                }));
+            for (at, head) in (begin..).zip(message.iter().map(|(_, block)| block.head())) {
+                let Some(head) = head else { continue };
+                let (id, answers) = (head.id.0.into_owned(), &*head.tool_use_id.0);
+                if head.kind.0.ends_with("_tool_use") {
+                    dropped.extend(open.insert(id, (at, waits)).map(|(before, _)| before));
+                } else if !answers.is_empty() && open.remove(answers).is_none() {
+                    dropped.insert(at);
+                }
             }
+            open.retain(|_, (at, waits)| *waits || !dropped.insert(*at));
             begin = end;
         }
         for at in dropped.into_iter().rev() {
@@ -223,6 +233,7 @@ impl<'a> Turns<'a> {
         }
     }
 
+    /// Results in the order of their calls, before all else that the user says.
     fn order_results(&mut self) {
         let mut calls: Vec<&str> = Vec::new();
         for message in self.blocks.chunk_by_mut(|a, b| a.0 == b.0) {
