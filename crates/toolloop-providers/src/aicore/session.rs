@@ -119,9 +119,12 @@ impl Sessions {
 }
 
 fn explained(error: LlmError) -> LlmError {
+    let cure = match error.status() {
+        Some(404 | 405) => "is AICORE_AUTH_URL right?",
+        _ => "are AICORE_CLIENT_ID and AICORE_CLIENT_SECRET right?",
+    };
     match error {
         LlmError::Auth(message) | LlmError::InvalidRequest(message) => {
-            let cure = "are AICORE_CLIENT_ID and AICORE_CLIENT_SECRET right?";
             LlmError::Auth(format!("SAP AI Core gave no token: {message} ({cure})").into())
         }
         other => other,

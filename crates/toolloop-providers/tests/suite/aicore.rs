@@ -137,6 +137,13 @@ async fn a_token_service_that_cannot_now_is_asked_again() {
 }
 
 #[tokio::test]
+async fn a_wrong_address_of_the_token_service_is_named() {
+    let server = Server::start([json_answer("404 Not Found", "{}")]).await;
+    let error = ask(&provider(&server)).await.unwrap_err().to_string();
+    assert!(error.contains("gave no token") && error.contains("AICORE_AUTH_URL"), "{error}");
+}
+
+#[tokio::test]
 async fn no_error_shows_a_secret() {
     let echo = format!(r#"{{"error":"invalid_client","error_description":"{SECRET}"}}"#);
     let server = Server::start([json_answer("401 Unauthorized", &echo)]).await;
