@@ -15,7 +15,7 @@ use toolloop_core::{
 };
 
 use super::Quirks;
-use super::kept::Members;
+use super::kept::{Kept, Members};
 use super::selection::select;
 use crate::codec::arguments::ArgumentsText;
 use crate::codec::ids::IdRule;
@@ -60,23 +60,32 @@ impl Input<'_> {
         list: &mut L,
     ) -> Result<(), L::Error> {
         let choices = select(blocks, self.quirks, ids);
+        let mut thought = Cow::Borrowed("");
         for (at, (block, choice)) in blocks.iter().zip(choices).enumerate() {
             if !choice.goes_back {
                 continue;
             }
-            let mut members = || {
+            // A caller may have moved them behind another item, or taken their thought out.
+            let mut members = |foreign: &str| {
                 let mut members = Members::behind(&blocks[at + 1..]);
-                members.id = members.id.filter(|id| choice.is_tied && ids.insert(id.get().into()));
-                Ok(members)
+                let is_tied =
+                    choice.is_tied && members.thought.as_ref().is_none_or(|id| *id == thought);
+                members.id = members.id.filter(|id| {
+                    is_tied && !id.get().starts_with(foreign) && ids.insert(id.get().into())
+                });
+                members
             };
             match block {
                 ContentBlock::Text(text) => {
-                    list.serialize_element(&Said { text, members: members()? })?;
+                    list.serialize_element(&Said { text, members: members("\"fc_") })?;
                 }
                 ContentBlock::ToolCall(call) => {
-                    list.serialize_element(&Call { call, members: members()? })?;
+                    list.serialize_element(&Call { call, members: members("\"msg_") })?;
                 }
                 ContentBlock::ProviderData(data) => {
+                    if let Some(kept) = Kept::of_block(block).filter(Kept::is_thought) {
+                        thought = kept.id.0;
+                    }
                     let item: &RawValue =
                         serde_json::from_str(&data.data).map_err(L::Error::custom)?;
                     list.serialize_element(item)?;

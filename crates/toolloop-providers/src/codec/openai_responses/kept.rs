@@ -1,6 +1,8 @@
 //! What a reply leaves behind for the next request, in `ProviderData`: whole items, and
 //! [`Members`] of the items whose text or call is a block of its own.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use toolloop_core::{ContentBlock, ProviderData, StreamEvent};
@@ -20,6 +22,9 @@ pub(super) struct Members<'a> {
     /// Ties the item to the thought before it: refused without that thought.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<&'a RawValue>,
+    /// That thought, where it has an id.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub(super) thought: Option<Cow<'a, str>>,
     /// Whether a message is a comment on the way or the answer.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     pub(super) phase: Option<&'a RawValue>,
@@ -30,9 +35,11 @@ pub(super) struct Members<'a> {
 
 impl<'a> Members<'a> {
     /// Those of an item, as JSON; the id only where it is tied to a thought.
-    pub(super) fn of_item(item: &'a RawValue, is_tied: bool) -> Option<String> {
+    pub(super) fn of_item(item: &'a RawValue, thought: Option<&'a str>) -> Option<String> {
         let mut members: Self = serde_json::from_str(item.get()).ok()?;
-        members.id = members.id.filter(|_| is_tied);
+        members.id = members.id.filter(|_| thought.is_some());
+        let tied_to = thought.filter(|id| members.id.is_some() && !id.is_empty());
+        members.thought = tied_to.map(Cow::Borrowed);
         let data = serde_json::to_string(&members).ok()?;
         (data != "{}").then_some(data)
     }

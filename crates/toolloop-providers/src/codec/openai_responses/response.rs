@@ -21,8 +21,8 @@ pub struct ResponsesDecoder {
     heard: Vec<u32>,
     /// The part of a summary that came last: item and part.
     summary: Option<(u32, u32)>,
-    /// Whether a thought came, to which the items behind it are tied by their ids.
-    has_thought: bool,
+    /// The id of the last thought, to which the items behind it are tied by theirs.
+    thought: Option<String>,
     has_items: bool,
     model: String,
     refused: bool,
@@ -124,7 +124,7 @@ impl ResponsesDecoder {
                         self.handle_refusal(index, &part.refusal.0, events);
                     }
                 }
-                let members = Members::of_item(raw, self.has_thought);
+                let members = Members::of_item(raw, self.thought.as_deref());
                 // Behind no text, they would belong to something else.
                 if self.heard.contains(&index) {
                     events.extend(members.map(|members| keep(None, members)));
@@ -132,14 +132,14 @@ impl ResponsesDecoder {
             }
             "function_call" => {
                 let call = self.calls.close(index, &item, events);
-                let members = Members::of_item(raw, self.has_thought);
+                let members = Members::of_item(raw, self.thought.as_deref());
                 events.extend(members.map(|members| keep(Some(call), members)));
             }
             "reasoning" => {
                 if !self.heard.contains(&index) {
                     self.handle_whole_thought(index, &read(raw.get())?, events);
                 }
-                self.has_thought = true;
+                self.thought = Some(item.id.0.into_owned());
                 events.push_back(keep(None, raw.get()));
             }
             "" => {}

@@ -54,6 +54,8 @@ pub(super) struct Item<'a> {
     #[serde(borrow, default, rename = "type")]
     pub(super) kind: Text<'a>,
     #[serde(borrow, default)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow, default)]
     pub(super) call_id: Text<'a>,
     #[serde(borrow, default)]
     pub(super) name: Text<'a>,
