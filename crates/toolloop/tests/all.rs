@@ -39,6 +39,9 @@ mod suite {
     /// What was encoded before is sent again as if it were encoded anew.
     mod encoding;
 
+    /// No request that a run can make is refused.
+    mod never_refused;
+
     /// What later requests show of old results.
     mod masking;
 

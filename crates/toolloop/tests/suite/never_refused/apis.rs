@@ -1,8 +1,7 @@
 //! [`Api`]: every codec, and the strict judge of what it writes.
 
 use serde_json::Value;
-use toolloop::provider::codec::{gemini, ollama, openai_chat, openai_responses};
-use toolloop::provider::server;
+use toolloop::provider::codec::{anthropic, gemini, ollama, openai_chat, openai_responses};
 use toolloop::{ChatParams, LlmError};
 use toolloop_fake::Refusal;
 
@@ -18,8 +17,9 @@ impl Api {
     pub(crate) fn ask(&self, params: &ChatParams) -> Result<Vec<u8>, String> {
         let said = |what: String| format!("{}: {what}", self.name);
         let body = (self.encode)(params).map_err(|error| said(error.to_string()))?;
+        let text = str::from_utf8(&body).map_err(|error| said(error.to_string()))?;
         let value: Value =
-            serde_json::from_slice(&body).map_err(|error| said(error.to_string()))?;
+            text.parse().map_err(|error: serde_json::Error| said(error.to_string()))?;
         match (self.judge)(&value) {
             Ok(()) => Ok(body),
             Err(Refusal { status, body }) => Err(said(format!("{status} {body}\n{value}"))),
@@ -27,7 +27,10 @@ impl Api {
     }
 }
 
-pub(crate) const APIS: [Api; 10] = [
+/// The APIs, each with all that its codec makes differences between.
+pub(crate) const APIS: [&[Api]; 5] = [CHAT, OLLAMA, RESPONSES, ANTHROPIC, GEMINI];
+
+const CHAT: &[Api] = &[
     Api {
         name: "chat: openai",
         encode: |params| openai_chat::encode("m", params, &openai_chat::Quirks::openai()),
@@ -40,19 +43,23 @@ pub(crate) const APIS: [Api; 10] = [
     },
     Api {
         name: "chat: deepseek",
-        encode: |params| openai_chat::encode("m", params, &quirks_of("deepseek")),
+        encode: |params| openai_chat::encode("m", params, &deepseek()),
         judge: toolloop_fake::openai_chat::validate,
     },
     Api {
         name: "chat: mistral",
-        encode: |params| openai_chat::encode("m", params, &quirks_of("mistral")),
+        encode: |params| openai_chat::encode("m", params, &mistral()),
         judge: |body| toolloop_fake::openai_chat::validate(&with_openai_words(body)),
     },
-    Api {
-        name: "ollama",
-        encode: |params| ollama::encode("m", params, Some(4096)),
-        judge: toolloop_fake::ollama::validate,
-    },
+];
+
+const OLLAMA: &[Api] = &[Api {
+    name: "ollama",
+    encode: |params| ollama::encode("m", params, Some(4096)),
+    judge: toolloop_fake::ollama::validate,
+}];
+
+const RESPONSES: &[Api] = &[
     Api {
         name: "responses: openai, reasoning",
         encode: |params| {
@@ -77,6 +84,42 @@ pub(crate) const APIS: [Api; 10] = [
         },
         judge: toolloop_fake::openai_responses::validate,
     },
+];
+
+const ANTHROPIC: &[Api] = &[
+    Api {
+        name: "anthropic: 4.5",
+        encode: |params| {
+            anthropic::encode("claude-sonnet-4-5", params, &anthropic::Options::default())
+        },
+        judge: toolloop_fake::anthropic::validate,
+    },
+    Api {
+        name: "anthropic: 3.5",
+        encode: |params| {
+            anthropic::encode("claude-3-5-haiku-latest", params, &anthropic::Options::default())
+        },
+        judge: toolloop_fake::anthropic::validate,
+    },
+    Api {
+        name: "anthropic: 5",
+        encode: |params| {
+            anthropic::encode("claude-sonnet-5", params, &anthropic::Options::default())
+        },
+        judge: toolloop_fake::anthropic::validate,
+    },
+    Api {
+        name: "anthropic: SAP AI Core",
+        encode: |params| {
+            let mut options = anthropic::Options::default();
+            (options.caching, options.platform) = (false, anthropic::Platform::Bedrock);
+            anthropic::encode("anthropic--claude-3.7-sonnet", params, &options)
+        },
+        judge: |body| toolloop_fake::anthropic::validate(&as_at_anthropic(body)),
+    },
+];
+
+const GEMINI: &[Api] = &[
     Api {
         name: "gemini 2.5",
         encode: |params| gemini::encode("gemini-2.5-flash", params),
@@ -89,8 +132,17 @@ pub(crate) const APIS: [Api; 10] = [
     },
 ];
 
-fn quirks_of(name: &str) -> openai_chat::Quirks {
-    (server(name).expect("it is in the table").quirks)()
+fn deepseek() -> openai_chat::Quirks {
+    let mut quirks = openai_chat::Quirks::compatible();
+    (quirks.reasoning_back, quirks.members_back) = (true, &[]);
+    quirks
+}
+
+fn mistral() -> openai_chat::Quirks {
+    let mut quirks = openai_chat::Quirks::compatible();
+    (quirks.stream_usage, quirks.members_back) = (false, &[]);
+    (quirks.required_word, quirks.call_ids) = ("any", openai_chat::CallIds::Nine);
+    quirks
 }
 
 /// This server has a word of its own for a forced tool.
@@ -98,6 +150,16 @@ fn with_openai_words(body: &Value) -> Value {
     let mut body = body.clone();
     if body["tool_choice"] == "any" {
         body["tool_choice"] = "required".into();
+    }
+    body
+}
+
+/// There the address names the model, not the body.
+fn as_at_anthropic(body: &Value) -> Value {
+    let mut body = body.clone();
+    if let Some(members) = body.as_object_mut() {
+        assert_eq!(members.remove("anthropic_version"), Some("bedrock-2023-05-31".into()));
+        members.insert("model".into(), "claude-3-7-sonnet-latest".into());
     }
     body
 }

@@ -1,0 +1,112 @@
+//! No request that a run can make is refused, whatever happened before: the codec of every API
+//! encodes it, and the strict judge of that API must take it.
+//!
+//! `TOOLLOOP_HISTORIES` says how many histories are played, `TOOLLOOP_SEED` which is the first. A
+//! history that fails is printed with its seed, made as small as it can be.
+
+mod apis;
+mod choices;
+mod history;
+mod messages;
+mod replies;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use toolloop::ChatParams;
+
+use apis::APIS;
+use choices::{Choices, smallest};
+use history::play;
+
+#[test]
+fn whatever_happened_the_next_request_is_taken() {
+    let first = number("TOOLLOOP_SEED").unwrap_or(1);
+    let histories = number("TOOLLOOP_HISTORIES").unwrap_or(USUAL_HISTORIES);
+    let (begin, next, requests) = (Instant::now(), AtomicU64::new(first), AtomicU64::new(0));
+    let failures: Mutex<BTreeMap<String, Failed>> = Mutex::default();
+    let work = || {
+        while let seed = next.fetch_add(1, Relaxed)
+            && seed < first + histories
+        {
+            let mut choices = Choices::random(seed);
+            let played = play(&mut choices, &mut |params, model| {
+                requests.fetch_add(1, Relaxed);
+                judge(params, model)
+            });
+            if let Err(what) = played {
+                let tape = choices.into_tape();
+                let mut failures = failures.lock().expect("nobody panics with it");
+                failures.entry(kind(&what)).or_insert(Failed { seed, tape, times: 0 }).times += 1;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let requests = requests.into_inner();
+    println!("{histories} histories, {requests} requests, {:?}", begin.elapsed());
+    let failures = failures.into_inner().expect("nobody panicked with it");
+    let told: Vec<String> = failures.into_iter().map(|(kind, failed)| failed.tell(&kind)).collect();
+    assert!(told.is_empty(), "{}", told.join("\n\n"));
+}
+
+/// Has every API judge a request; `model` says which of its variants. For one of them, the bytes
+/// that the run has kept are compared with those that are made anew.
+fn judge(params: &ChatParams, model: usize) -> Result<(), String> {
+    let copy = params.clone();
+    for (at, variants) in APIS.iter().enumerate() {
+        let api = &variants[model % variants.len()];
+        let body = api.ask(&copy)?;
+        if at == model % APIS.len() && (api.encode)(params).ok() != Some(body) {
+            return Err(format!("{}: what was kept differs from what is encoded anew", api.name));
+        }
+    }
+    Ok(())
+}
+
+/// The first history that failed in one way.
+struct Failed {
+    seed: u64,
+    tape: Vec<u32>,
+    times: u32,
+}
+
+impl Failed {
+    fn tell(self, expected: &str) -> String {
+        let Self { seed, tape, times } = self;
+        let run = |tape: &[u32]| {
+            let mut last = None;
+            let played = play(&mut Choices::replay(tape.to_vec()), &mut |params, model| {
+                last = Some(params.messages.clone());
+                judge(params, model)
+            });
+            played.err().map(|what| (what, last))
+        };
+        let tape =
+            smallest(tape, |tape| run(tape).is_some_and(|(what, _)| kind(&what) == expected));
+        match run(&tape) {
+            Some((what, last)) => {
+                format!("seed {seed}, {times} times: {what}\nmessages: {last:#?}")
+            }
+            None => format!("seed {seed}, {times} times, but not again: {expected}"),
+        }
+    }
+}
+
+/// What failures of one kind have in common.
+fn kind(what: &str) -> String {
+    what.chars().filter(|c| !c.is_ascii_digit()).take(100).collect()
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let value = std::env::var(variable).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{variable} is no number: {value}")))
+}
+
+/// What a test that runs at every change has time for; `.ci/run` plays many more.
+const USUAL_HISTORIES: u64 = 2_000;
