@@ -39,6 +39,9 @@ mod suite {
     /// What was encoded before is sent again as if it were encoded anew.
     mod encoding;
 
+    /// Each fault at every event of a reply, through every API.
+    mod broken_replies;
+
     /// No request that a run can make is refused.
     mod never_refused;
 

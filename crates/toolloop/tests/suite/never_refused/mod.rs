@@ -6,6 +6,7 @@
 
 mod apis;
 mod choices;
+mod direct;
 mod history;
 mod messages;
 mod replies;
