@@ -12,7 +12,7 @@ use toolloop_core::run::{Input, Output, RunConfig, ToolSpec};
 use toolloop_core::transcript::keeps_grammar;
 use toolloop_core::{
     EffectClass, Failure, LoopAction, LoopDetectionConfig, ObservationMaskingConfig,
-    ReplyAssembler, Run, StopDecision, StreamEvent,
+    ReplyAssembler, Run, StopDecision,
 };
 
 use super::choices::Choices;
@@ -168,7 +168,7 @@ fn outcome(choices: &mut Choices, run: &Run, work: AtWork) -> Outcome {
     match work.action {
         Action::CallModel => {
             let assembler = work.assembler.unwrap_or_else(|| run.assembler());
-            said(choices, assembler, reply)
+            said(choices, assembler)
         }
         Action::ReadForceMask => Outcome::ForceMask(BTreeSet::from_iter(
             choices.list(2, |choices| choices.below(4) as u32),
@@ -197,12 +197,8 @@ fn outcome(choices: &mut Choices, run: &Run, work: AtWork) -> Outcome {
 }
 
 /// Assembles a reply as a driver does, and notes calls that fit no schema.
-fn said(
-    choices: &mut Choices,
-    mut assembler: ReplyAssembler,
-    events: impl FnOnce(&mut Choices) -> Vec<StreamEvent>,
-) -> Outcome {
-    for event in events(choices) {
+fn said(choices: &mut Choices, mut assembler: ReplyAssembler) -> Outcome {
+    for event in reply(choices) {
         if let Err(failure) = assembler.push(event) {
             return assembler.fail(failure);
         }

@@ -28,6 +28,7 @@ fn whatever_happened_the_next_request_is_taken() {
     let histories = number("TOOLLOOP_HISTORIES").unwrap_or(USUAL_HISTORIES);
     let (begin, next, requests) = (Instant::now(), AtomicU64::new(first), AtomicU64::new(0));
     let failures: Mutex<BTreeMap<String, Failed>> = Mutex::default();
+    let seen = TURNS.map(|_| AtomicU64::new(0));
     let work = || {
         while let seed = next.fetch_add(1, Relaxed)
             && seed < first + histories
@@ -35,7 +36,11 @@ fn whatever_happened_the_next_request_is_taken() {
             let mut choices = Choices::random(seed);
             let played = play(&mut choices, &mut |params, model| {
                 requests.fetch_add(1, Relaxed);
-                judge(params, model)
+                let body = judge(params, model)?;
+                for (turn, seen) in TURNS.iter().zip(&seen) {
+                    seen.fetch_add(body.contains(turn).into(), Relaxed);
+                }
+                Ok(())
             });
             if let Err(what) = played {
                 let tape = choices.into_tape();
@@ -54,20 +59,27 @@ fn whatever_happened_the_next_request_is_taken() {
     let failures = failures.into_inner().expect("nobody panicked with it");
     let told: Vec<String> = failures.into_iter().map(|(kind, failed)| failed.tell(&kind)).collect();
     assert!(told.is_empty(), "{}", told.join("\n\n"));
+    for (turn, seen) in TURNS.iter().zip(seen) {
+        let seen = seen.into_inner();
+        println!("{seen} with: {turn}");
+        assert!(seen > 0 || histories < USUAL_HISTORIES, "no request has: {turn}");
+    }
 }
 
-/// Has every API judge a request; `model` says which of its variants. For one of them, the bytes
-/// that the run has kept are compared with those that are made anew.
-fn judge(params: &ChatParams, model: usize) -> Result<(), String> {
+/// Has every API judge a request, and gives the first one's body; `model` says which variant of
+/// each. Of one of them, the bytes that the run has kept are compared with those made anew.
+fn judge(params: &ChatParams, model: usize) -> Result<String, String> {
     let copy = params.clone();
+    let mut first = None;
     for (at, variants) in APIS.iter().enumerate() {
         let api = &variants[model % variants.len()];
         let body = api.ask(&copy)?;
-        if at == model % APIS.len() && (api.encode)(params).ok() != Some(body) {
+        if at == model % APIS.len() && (api.encode)(params).ok().as_ref() != Some(&body) {
             return Err(format!("{}: what was kept differs from what is encoded anew", api.name));
         }
+        first.get_or_insert(body);
     }
-    Ok(())
+    Ok(String::from_utf8(first.unwrap_or_default()).expect("it was judged"))
 }
 
 /// The first history that failed in one way.
@@ -84,7 +96,7 @@ impl Failed {
             let mut last = None;
             let played = play(&mut Choices::replay(tape.to_vec()), &mut |params, model| {
                 last = Some(params.messages.clone());
-                judge(params, model)
+                judge(params, model).map(drop)
             });
             played.err().map(|what| (what, last))
         };
@@ -109,5 +121,23 @@ fn number(variable: &str) -> Option<u64> {
     Some(value.parse().unwrap_or_else(|_| panic!("{variable} is no number: {value}")))
 }
 
+/// What the histories must have passed through, by words that it leaves in the conversation.
+const TURNS: [&str; 14] = [
+    "[Masked",
+    "This call was denied",
+    "approved with changed arguments",
+    "This call was not run: the run was cancelled",
+    "This call was not run: the run was stopped",
+    "This call was not run: the run reached its time limit",
+    "This call was cut off while it ran: the run was interrupted",
+    "times in a row with the same arguments",
+    "The reply reached its limit of output tokens",
+    "Unknown tool",
+    "No outcome of this call was recorded",
+    "Result of an earlier tool call",
+    "summary of what was said",
+    "unreadable_arguments",
+];
+
 /// What a test that runs at every change has time for; `.ci/run` plays many more.
-const USUAL_HISTORIES: u64 = 2_000;
+const USUAL_HISTORIES: u64 = 1_000;
