@@ -256,6 +256,19 @@ fn no_thought_goes_back_that_would_be_refused() {
 }
 
 #[test]
+fn an_id_goes_back_with_the_very_thought_it_is_tied_to() {
+    let sent = |members: &str| {
+        let blocks = vec![kept(THOUGHT), call("c1", json!({})), kept(members)];
+        input(vec![assistant(blocks)])[1]["id"].take()
+    };
+    assert_eq!(sent(r#"{"id":"fc_1","thought":"rs_1"}"#), "fc_1");
+    // A caller has taken that thought out, or moved the data of a message behind a call.
+    assert_eq!(sent(r#"{"id":"fc_1","thought":"rs_2"}"#), Value::Null);
+    assert_eq!(sent(r#"{"id":"msg_1","thought":"rs_1"}"#), Value::Null);
+    assert_eq!(sent("null"), Value::Null);
+}
+
+#[test]
 fn items_of_the_providers_own_tools_go_back_with_their_outcome() {
     let search = r#"{"id":"ws_1","type":"web_search_call","status":"completed"}"#;
     let shell = r#"{"id":"sh_1","type":"shell_call","call_id":"s1"}"#;
