@@ -67,6 +67,10 @@ impl EncodedMessages {
             }
             let end = encoded.bytes.len();
             encoded.additions.push((messages, end));
+            // A buffer doubles when it grows; many runs at once would hold much that is empty.
+            if encoded.bytes.capacity() > end + end / 4 + 1024 {
+                encoded.bytes.shrink_to(end + end / 8);
+            }
         }
         Some(Ok(read(&encoded.bytes)))
     }

@@ -277,6 +277,10 @@ impl<D: Decoder> ReplyStream<D> {
     fn take_note(&mut self) {
         if self.phase != Phase::Finished {
             if self.events.iter().any(is_content) {
+                if self.phase == Phase::Silent {
+                    // There is no other try from here on, so the bytes need not be held for one.
+                    *self.request.body_mut() = None;
+                }
                 self.phase = Phase::Speaking;
                 self.armed = false;
             }
