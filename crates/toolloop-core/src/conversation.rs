@@ -40,7 +40,6 @@ impl Conversation {
     pub(crate) fn new(mut params: ChatParams) -> (Self, Vec<String>) {
         let repairs = transcript::repair(&mut params.messages);
         params.encoded = EncodedMessages::default();
-        params.encoded.keep();
         let ids = params.messages.iter().flat_map(ChatMessage::tool_calls);
         let ids = Arc::new(ids.map(|call| call.id.clone()).collect());
         let (whole, masked) = (VecDeque::new(), BTreeMap::new());
@@ -204,7 +203,9 @@ impl Conversation {
     /// before it is kept.
     fn edit(&mut self, first: usize) -> &mut ChatParams {
         let params = Arc::make_mut(&mut self.params);
-        params.encoded.keep();
+        if params.messages.len() >= KEPT_FROM {
+            params.encoded.keep();
+        }
         params.encoded.cut_back(first);
         params
     }
@@ -230,3 +231,7 @@ impl Conversation {
         });
     }
 }
+
+/// Messages from which on their encoded bytes are kept. Below, encoding them anew costs little, and
+/// many short runs at once would hold all they say twice.
+const KEPT_FROM: usize = 16;

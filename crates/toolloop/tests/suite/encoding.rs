@@ -127,7 +127,7 @@ proptest! {
 
     #[test]
     fn kept_bytes_and_fresh_bytes_are_the_same(
-        turns in prop::collection::vec((1..3usize, between()), 1..8),
+        turns in prop::collection::vec((1..3usize, between()), 1..20),
         system in prop::option::of(Just("be \"brief\"".to_owned())),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread()
