@@ -23,15 +23,18 @@ pub enum Fault {
     CutAtByte(u64),
     /// Closes the connection at this event.
     CutAtEvent(usize),
+    /// Ends the stream in good order at this event, as if that was all.
+    EndAtEvent(usize),
     /// Sends nothing more from this event on and keeps the connection open.
     StallAtEvent {
         /// The event.
         event: usize,
-        /// Sends the comment `: ping` at this interval, in server-sent events only.
+        /// Sends a ping at this interval, in server-sent events only: the event `ping` where the
+        /// reply has one, else the comment `: ping`.
         #[serde(default, rename = "ping_every_ms", deserialize_with = "optional_millis")]
         ping_every: Option<Duration>,
     },
-    /// Puts these bytes before this event.
+    /// Puts these bytes before this event: rubbish, or an event in another shape.
     GarbageAtEvent {
         /// The event.
         event: usize,
@@ -70,6 +73,7 @@ impl Fault {
     pub(crate) fn event(&self) -> Option<usize> {
         match self {
             Self::CutAtEvent(event)
+            | Self::EndAtEvent(event)
             | Self::StallAtEvent { event, .. }
             | Self::GarbageAtEvent { event, .. }
             | Self::MalformedJsonAtEvent(event)

@@ -45,9 +45,9 @@ pub(crate) enum Step {
         fill: u64,
         event: bool,
     },
-    /// For ever.
+    /// For ever, with a ping at an interval.
     Stall {
-        ping_every: Option<Duration>,
+        ping: Option<(Duration, Vec<u8>)>,
     },
     /// The proper end of the body.
     End,
@@ -90,13 +90,19 @@ impl Answer {
         self.headers.iter().any(|(name, value)| name == "content-type" && value.starts_with(LINES))
     }
 
+    /// A sign of life without content, as the API sends it.
+    fn ping(&self) -> Vec<u8> {
+        let mut own = self.events.iter().filter(|event| event.starts_with(b"event: ping\n"));
+        own.next().map_or_else(|| b": ping\n\n".to_vec(), Clone::clone)
+    }
+
     /// What the connection does. Nothing follows a stall, an end, a close or a reset.
     pub(crate) fn steps(self) -> Vec<Step> {
         let mut steps = Vec::new();
         for fault in &self.faults {
             match fault {
                 Fault::DelayHead(delay) => steps.push(Step::Wait(*delay)),
-                Fault::Mute => steps.push(Step::Stall { ping_every: None }),
+                Fault::Mute => steps.push(Step::Stall { ping: None }),
                 Fault::Reset => steps.push(Step::Reset),
                 _ => {}
             }
@@ -131,6 +137,9 @@ impl Answer {
                     steps.push(self.step_of(fault));
                 }
             }
+            if steps.contains(&Step::End) {
+                break;
+            }
             let Some(event) = self.events.get(at) else { break };
             for fault in &self.faults {
                 if let Fault::DelayEvents(delay) = fault {
@@ -145,10 +154,12 @@ impl Answer {
     fn step_of(&self, fault: &Fault) -> Step {
         let Filler { prefix, suffix } = &self.filler;
         let bytes = match fault {
+            Fault::EndAtEvent(_) => return Step::End,
             Fault::StallAtEvent { ping_every, .. } => {
                 // Lines have no comments.
                 let may_ping = self.streamed && !self.is_lines();
-                return Step::Stall { ping_every: ping_every.filter(|_| may_ping) };
+                let interval = ping_every.filter(|_| may_ping);
+                return Step::Stall { ping: interval.map(|interval| (interval, self.ping())) };
             }
             Fault::HugeEvent { bytes, .. } => {
                 let around = (prefix.len() + suffix.len()) as u64;
@@ -286,11 +297,27 @@ mod tests {
     }
 
     #[test]
+    fn an_end_falls_on_the_event() {
+        let at = |event| answer(vec![Fault::EndAtEvent(event)]).steps();
+        assert_eq!(at(0), [head(), Step::End]);
+        assert_eq!(at(1), [head(), write(b"one"), Step::End]);
+        assert_eq!(at(99), [head(), write(b"one"), write(b"two"), Step::End]);
+        let error = Fault::GarbageAtEvent { event: 1, bytes: b"oops".to_vec() };
+        let last_words = answer(vec![error, Fault::EndAtEvent(1)]).steps();
+        assert_eq!(last_words, [head(), write(b"one"), write(b"oops"), Step::End]);
+    }
+
+    #[test]
     fn a_length_is_promised_for_the_whole() {
         let whole = Answer { streamed: false, ..answer(vec![Fault::CutAtByte(1)]) };
         let length = ("content-length".to_owned(), "6".to_owned());
         let head = Step::Head { status: 200, headers: vec![length] };
         assert_eq!(whole.steps(), [head, part(b"o"), Step::Close]);
+
+        let ended = Answer { streamed: false, ..answer(vec![Fault::EndAtEvent(1)]) };
+        let length = ("content-length".to_owned(), "3".to_owned());
+        let head = Step::Head { status: 200, headers: vec![length] };
+        assert_eq!(ended.steps(), [head, write(b"one"), Step::End]);
     }
 
     #[test]
@@ -315,9 +342,17 @@ mod tests {
             Step::Wait(MS),
             write(b"two"),
             Step::Fill { filler: answer(vec![]).filler, fill: 8, event: true },
-            Step::Stall { ping_every: Some(MS) },
+            Step::Stall { ping: Some((MS, b": ping\n\n".to_vec())) },
         ];
         assert_eq!(answer(faults).steps(), steps);
+    }
+
+    #[test]
+    fn a_stall_pings_as_the_api_does() {
+        let ping = b"event: ping\ndata: {}\n\n".to_vec();
+        let stall = Fault::StallAtEvent { event: 0, ping_every: Some(MS) };
+        let stalled = Answer { events: vec![ping.clone()], ..answer(vec![stall]) };
+        assert_eq!(stalled.steps(), [head(), Step::Stall { ping: Some((MS, ping)) }]);
     }
 
     #[test]
@@ -338,7 +373,7 @@ mod tests {
 
     #[test]
     fn nothing_follows_silence_or_a_reset() {
-        let stall = Step::Stall { ping_every: None };
+        let stall = Step::Stall { ping: None };
         assert_eq!(answer(vec![Fault::Mute]).steps(), [stall]);
         assert_eq!(answer(vec![Fault::Reset]).steps(), [Step::Reset]);
         assert_eq!(answer(vec![Fault::CutAtEvent(0)]).steps(), [head(), Step::Close]);

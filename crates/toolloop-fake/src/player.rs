@@ -43,10 +43,10 @@ pub(crate) async fn play<W: AsyncWrite + Unpin>(
                 body.fill(&filler, fill).await?;
                 body.count(event);
             }
-            Step::Stall { ping_every: None } => pending().await,
-            Step::Stall { ping_every: Some(interval) } => loop {
+            Step::Stall { ping: None } => pending().await,
+            Step::Stall { ping: Some((interval, ping)) } => loop {
                 sleep(interval).await;
-                body.write(b": ping\n\n").await?;
+                body.write(&ping).await?;
             },
             Step::End => {
                 body.end().await?;
@@ -214,7 +214,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stall_with_pings_never_ends() {
         let (log, recorder) = recorder();
-        let steps = vec![head(), Step::Stall { ping_every: Some(SECOND) }];
+        let steps = vec![head(), Step::Stall { ping: Some((SECOND, b": ping\n\n".to_vec())) }];
         let mut written = Vec::new();
         let played = timeout(SECOND * 7 / 2, play(steps, true, &mut written, &recorder)).await;
         assert!(played.is_err());

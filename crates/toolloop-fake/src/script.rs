@@ -28,6 +28,8 @@ pub struct Script {
     pub(crate) key: Option<String>,
     pub(crate) models: Vec<String>,
     pub(crate) forget: bool,
+    /// What its encrypted reasoning is known by.
+    pub(crate) seal: String,
     pub(crate) sink: Option<Box<dyn Write + Send>>,
 }
 
@@ -48,6 +50,7 @@ impl Script {
             key: None,
             models: Vec::new(),
             forget: false,
+            seal: "fake".to_owned(),
             sink: None,
         }
     }
@@ -84,6 +87,13 @@ impl Script {
     /// Knows these models only; any model where it is given none.
     pub fn models(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.models = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Encrypts reasoning so that servers of another name cannot read it, nor this one theirs; all
+    /// are `fake` unless named. The Responses API refuses what it cannot read.
+    pub fn sealed_by(mut self, name: impl Into<String>) -> Self {
+        self.seal = name.into();
         self
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::{fmt, io, thread};
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
@@ -21,7 +21,8 @@ use crate::{anthropic, gemini, ollama, openai_chat};
 /// A model provider on the loopback, until it is dropped.
 ///
 /// It runs on a thread of its own, so it serves programs with any runtime or none, and virtual
-/// time in a test does not reach it.
+/// time in a test does not reach it; where it should, there is
+/// [`start_here`](Self::start_here).
 pub struct FakeServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -42,20 +43,34 @@ impl FakeServer {
         }
     }
 
+    /// The same on the runtime of the caller, whose clock it keeps: where a test has paused the
+    /// time, a stall of a minute with a ping every ten seconds takes none.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime, or when the machine has no free port on its loopback.
+    pub fn start_here(script: Script) -> Self {
+        let (listener, address) = match listen((Ipv4Addr::LOCALHOST, 0).into()) {
+            Ok(listening) => listening,
+            Err(error) => panic!("the fake server cannot start: {error}"),
+        };
+        let shared = Arc::new(Shared::new(script));
+        let (stop, stopped) = oneshot::channel();
+        tokio::spawn(serve(listener, Arc::clone(&shared), stopped));
+        Self { address, shared, stop: Some(stop), thread: None }
+    }
+
     /// Serves a script at an address; port 0 is any free one.
     ///
     /// # Errors
     /// When the address is taken or not of this machine, or there is no thread to be had.
     pub fn bind(address: impl Into<SocketAddr>, script: Script) -> io::Result<Self> {
-        let listener = StdListener::bind(address.into())?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+        let (listener, address) = listen(address.into())?;
         let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
         let shared = Arc::new(Shared::new(script));
         let (stop, stopped) = oneshot::channel();
         let thread = thread::Builder::new().name("toolloop-fake".to_owned()).spawn({
             let shared = Arc::clone(&shared);
-            move || serve(&runtime, listener, shared, stopped)
+            move || runtime.block_on(serve(listener, shared, stopped))
         })?;
         Ok(Self { address, shared, stop: Some(stop), thread: Some(thread) })
     }
@@ -150,32 +165,32 @@ impl Shared {
     }
 }
 
+fn listen(address: SocketAddr) -> io::Result<(StdListener, SocketAddr)> {
+    let listener = StdListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    Ok((listener, address))
+}
+
 /// Serves until the server is dropped; then every connection closes.
-fn serve(
-    runtime: &Runtime,
-    listener: StdListener,
-    shared: Arc<Shared>,
-    mut stopped: oneshot::Receiver<()>,
-) {
-    runtime.block_on(async {
-        // Nothing else can be done about a socket that the runtime does not take.
-        let Ok(listener) = TcpListener::from_std(listener) else { return };
-        let mut connections = JoinSet::new();
-        loop {
-            tokio::select! {
-                _ = &mut stopped => return,
-                Some(_) = connections.join_next() => {}
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        shared.connections.fetch_add(1, Ordering::Relaxed);
-                        connections.spawn(connection(stream, Arc::clone(&shared)));
-                    }
-                    // Out of files, most likely: others must close first.
-                    Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-                },
-            }
+async fn serve(listener: StdListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
+    // Nothing else can be done about a socket that the runtime does not take.
+    let Ok(listener) = TcpListener::from_std(listener) else { return };
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            _ = &mut stopped => return,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    shared.connections.fetch_add(1, Ordering::Relaxed);
+                    connections.spawn(connection(stream, Arc::clone(&shared)));
+                }
+                // Out of files, most likely: others must close first.
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            },
         }
-    });
+    }
 }
 
 /// Answers the requests of one connection, one after the other.

@@ -58,6 +58,11 @@ fn serve(script: &mut Script, request: &Request, key: Option<&str>) -> Result<An
         return Ok(models(&script.models));
     }
     validate(&request.body)?;
+    let betas = request.header("anthropic-beta").unwrap_or_default();
+    if request.body.get("context_management").is_some() && betas.is_empty() {
+        let message = "context_management: Extra inputs are not permitted";
+        return Err(refusal(400, "invalid_request_error", message));
+    }
     validate::only_our_signatures(&request.body)?;
     let model = request.body["model"].as_str().unwrap_or_default();
     if !script.models.is_empty() && !script.models.iter().any(|known| known == model) {

@@ -126,7 +126,7 @@ impl Written<'_> {
             )],
             streamed: true,
             events,
-            filler: filler(),
+            filler: filler(usize::from(!reasoning.is_empty())),
             faults: Vec::new(),
         }
     }
@@ -209,10 +209,10 @@ fn event(data: &Value) -> Vec<u8> {
     format!("event: {name}\ndata: {data}\n\n").into_bytes()
 }
 
-/// A text delta, open where its text belongs.
-fn filler() -> Filler {
+/// A delta of the text block with this index, open where its text belongs.
+fn filler(index: usize) -> Filler {
     let event = event(&json!({
-        "type": "content_block_delta", "index": 0,
+        "type": "content_block_delta", "index": index,
         "delta": {"type": "text_delta", "text": ""},
     }));
     let end = b"\"}}\n\n";
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_filler_is_an_open_delta() {
-        let Filler { prefix, suffix } = filler();
+        let Filler { prefix, suffix } = filler(0);
         let event = [prefix.as_slice(), b"text", &suffix].concat();
         let data = std::str::from_utf8(&event).unwrap().split_once("data: ").unwrap().1;
         let event: Value = serde_json::from_str(data).unwrap();

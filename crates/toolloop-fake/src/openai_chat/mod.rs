@@ -47,8 +47,10 @@ fn serve(
     let model = request.body["model"].as_str().unwrap_or_default();
     if path == "/v1/responses" {
         openai_responses::validate(&request.body)?;
+        openai_responses::only_our_seals(&request.body, &script.seal)?;
         check_model(&script.models, model)?;
-        return Ok(openai_responses::answer(request, (script.replies)(request)));
+        let reply = (script.replies)(request);
+        return Ok(openai_responses::answer(request, &script.seal, reply));
     }
     validate(&request.body)?;
     check_model(&script.models, model)?;

@@ -5,4 +5,5 @@ mod render;
 mod validate;
 
 pub(crate) use render::answer;
+pub(crate) use validate::only_our_seals;
 pub use validate::validate;

@@ -8,12 +8,12 @@ use crate::openai_chat::{CREATED, error_body, json_answer};
 use crate::playback::{Answer, Filler};
 use crate::reply::{Call, Chunk, Content, Message, Reply, UsageReport};
 
-/// The answer to a request that was accepted.
-pub(crate) fn answer(request: &Request, reply: Reply) -> Answer {
+/// The answer to a request that was accepted; thoughts are encrypted under a seal.
+pub(crate) fn answer(request: &Request, seal: &str, reply: Reply) -> Answer {
     let Reply { content, chunk, headers, faults } = reply;
     let mut answer = match content {
         Content::Message(message) => {
-            let response = Response { request, message, chunk };
+            let response = Response { request, seal, message, chunk };
             match request.body["stream"].as_bool() {
                 Some(true) => response.stream(!faults.contains(&Fault::NoEndMarker)),
                 _ => json_answer(200, &response.end()),
@@ -28,6 +28,7 @@ pub(crate) fn answer(request: &Request, reply: Reply) -> Answer {
 
 struct Response<'a> {
     request: &'a Request,
+    seal: &'a str,
     message: Message,
     chunk: Chunk,
 }
@@ -191,7 +192,7 @@ impl Response<'_> {
                 let include = self.request.body["include"].as_array();
                 let wanted = "reasoning.encrypted_content";
                 if include.is_some_and(|parts| parts.iter().any(|part| part == wanted)) {
-                    thought["encrypted_content"] = json!(format!("gAAAA_fake_{number}"));
+                    thought["encrypted_content"] = json!(format!("gAAAA_{}_{number}", self.seal));
                 }
                 thought
             }
@@ -330,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_stream_has_every_event_of_the_api() {
-        let answer = answer(&streamed(), reply());
+        let answer = answer(&streamed(), "fake", reply());
         let expected = [
             "created",
             "in_progress",
@@ -378,7 +379,7 @@ mod tests {
 
     #[test]
     fn without_stream_the_reply_is_one_object() {
-        let answer = answer(&request(json!({"model": "m"})), reply());
+        let answer = answer(&request(json!({"model": "m"})), "fake", reply());
         let body: Value = serde_json::from_slice(&answer.events.concat()).unwrap();
         let kinds: Vec<_> =
             body["output"].as_array().unwrap().iter().map(|item| &item["type"]).collect();
@@ -390,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_limit_cuts_the_last_item() {
-        let answer = answer(&streamed(), reply().finish_reason("length"));
+        let answer = answer(&streamed(), "fake", reply().finish_reason("length"));
         let events = events(&answer);
         let [.., done, end] = &events[..] else { panic!() };
         assert_eq!(done["item"]["status"], "incomplete");
@@ -401,13 +402,13 @@ mod tests {
 
     #[test]
     fn the_end_may_be_missing() {
-        let answer = answer(&streamed(), reply().fault(Fault::NoEndMarker));
+        let answer = answer(&streamed(), "fake", reply().fault(Fault::NoEndMarker));
         assert_eq!(kinds(&answer).last().unwrap(), "output_item.done");
     }
 
     #[test]
     fn the_filler_is_an_open_delta() {
-        let Filler { prefix, suffix } = answer(&streamed(), Reply::text("x")).filler;
+        let Filler { prefix, suffix } = answer(&streamed(), "fake", Reply::text("x")).filler;
         let event = String::from_utf8([prefix.as_slice(), b"text", &suffix].concat()).unwrap();
         let data = event.split_once("data: ").unwrap().1;
         assert_eq!(serde_json::from_str::<Value>(data).unwrap()["delta"], "text");

@@ -57,6 +57,26 @@ fn a_whole_loop_is_accepted_and_a_shortened_one_refused() {
 }
 
 #[test]
+fn reasoning_that_another_server_has_encrypted_is_refused() {
+    let ask_at = |name: &str, input: Value| {
+        let replies = [Reply::text("Done.").reasoning("Hm.")];
+        let server = FakeServer::start(Script::new(replies).sealed_by(name));
+        ask(&mut Client::connect(&server), &streamed(input))
+    };
+    let user = json!({"role": "user", "content": "Go"});
+    let end = data(&ask_at("a", json!([user]))).pop().unwrap();
+    let [thought, said] = &end["response"]["output"].as_array().unwrap()[..] else { panic!() };
+    let input = json!([user, thought, said, user]);
+    assert_eq!(ask_at("a", input.clone()).status, 200);
+    let refused = ask_at("b", input);
+    let error = json!({
+        "message": "The encrypted content gAAAA_a_1 could not be verified.",
+        "type": "invalid_request_error", "param": null, "code": "invalid_encrypted_content",
+    });
+    assert_eq!((refused.status, &refused.json()["error"]), (400, &error));
+}
+
+#[test]
 fn keys_models_paths_and_errors_are_as_in_the_other_api() {
     let script =
         Script::new([Reply::error(429, "Slow down")]).require_key("sk-right").models(["m"]);

@@ -10,6 +10,12 @@ pub(crate) fn refused(message: impl Into<String>, param: &str, code: Option<&str
     Refusal::openai(400, message, Some(param), code)
 }
 
+/// What may not stand at the top of the schema of arguments.
+pub(crate) const TOP_LEVEL: [&str; 5] = ["oneOf", "anyOf", "allOf", "enum", "not"];
+
+pub(crate) const NO_CHOICE: &str = "schema must have type 'object' and not have \
+    'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.";
+
 pub(crate) fn missing(path: &str) -> Refusal {
     let message = format!("Missing required parameter: '{path}'.");
     refused(message, path, Some("missing_required_parameter"))

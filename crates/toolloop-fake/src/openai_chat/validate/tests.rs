@@ -344,6 +344,11 @@ fn parameters_are_the_schema_of_an_object() {
     let must = "schema must be a JSON Schema of 'type: \"object\"', got 'type: ";
     schema(json!({}), &format!("{must}\"None\"'."));
     schema(json!({"type": "string"}), &format!("{must}\"string\"'."));
+    schema(
+        json!({"type": "object", "properties": {}, "oneOf": []}),
+        "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top \
+         level.",
+    );
     schema(json!({"type": "object"}), "In context=(), object schema missing properties.");
     refuses(
         json!({"tools": [{"type": "function", "function": {"name": "t", "parameters": "x"}}]}),

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::form::{
-    Check, function_name, needs_tools, not_empty, object, one_of, refused, required,
-    required_string, wrong_type,
+    Check, NO_CHOICE, TOP_LEVEL, function_name, needs_tools, not_empty, object, one_of, refused,
+    required, required_string, wrong_type,
 };
 use super::given;
 
@@ -68,6 +68,7 @@ fn check_schema(schema: &Value, name: &str, path: &str) -> Check {
     let schema = object(schema, path)?;
     let fault = match schema.get("type") {
         Some(Value::String(kind)) if kind == "object" => match schema.get("properties") {
+            _ if TOP_LEVEL.iter().any(|word| schema.contains_key(*word)) => NO_CHOICE.to_owned(),
             Some(_) => return Ok(()),
             None => "In context=(), object schema missing properties.".to_owned(),
         },

@@ -54,6 +54,20 @@ pub fn validate(body: &Value) -> Result<(), Refusal> {
     order::check(input, body.get("store") != Some(&Value::Bool(false)), continues)
 }
 
+/// Whether all encrypted reasoning is such as this server has sealed: no other can read it.
+pub(crate) fn only_our_seals(body: &Value, seal: &str) -> Result<(), Refusal> {
+    let items = body["input"].as_array().map_or(&[][..], Vec::as_slice);
+    let ours = format!("gAAAA_{seal}_");
+    let mut sealed = items.iter().filter_map(|item| item["encrypted_content"].as_str());
+    match sealed.find(|sealed| !sealed.starts_with(&ours)) {
+        Some(foreign) => {
+            let message = format!("The encrypted content {foreign} could not be verified.");
+            Err(Refusal::openai(400, message, None, Some("invalid_encrypted_content")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// A parameter, unless it is absent or null.
 fn given<'a>(body: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     body.get(name).filter(|value| !value.is_null())

@@ -281,6 +281,12 @@ fn schemas_fit_their_mode() {
         false,
         "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"None\"'.",
     );
+    schema(
+        json!({"type": "object", "properties": {}, "not": {}}),
+        false,
+        "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top \
+         level.",
+    );
     schema(json!({"type": "object"}), false, "In context=(), object schema missing properties.");
     let open = json!({"type": "object", "properties": {"a": {"type": "string"}}});
     accepts(json!({"tools": [tool(open.clone(), false)]}));

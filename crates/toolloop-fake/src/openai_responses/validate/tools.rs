@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 
 use super::given;
 use crate::openai_chat::validate::form::{
-    Check, boolean, function_name, object, one_of, refused, required_string, wrong_type,
+    Check, NO_CHOICE, TOP_LEVEL, boolean, function_name, object, one_of, refused, required_string,
+    wrong_type,
 };
 
 /// The names of the functions, and whether there is any tool at all.
@@ -89,6 +90,9 @@ pub(super) fn schema_fault(schema: &Map<String, Value>, strict: bool) -> Option<
                 "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{kind}\"'."
             ));
         }
+    }
+    if TOP_LEVEL.iter().any(|word| schema.contains_key(*word)) {
+        return Some(NO_CHOICE.to_owned());
     }
     if !schema.contains_key("properties") {
         return Some("In context=(), object schema missing properties.".to_owned());
