@@ -92,6 +92,7 @@ fn every_event() -> Vec<LoopEvent> {
             max_attempts: 5,
             delay: Duration::from_secs(2),
             reason: text(),
+            may_have_cost: false,
         }),
         LoopEvent::RequestId(text()),
         LoopEvent::RateLimits(RateLimits { remaining_tokens: Some(3), ..RateLimits::default() }),

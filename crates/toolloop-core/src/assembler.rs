@@ -6,9 +6,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::chat::{ChatResponse, ContentBlock, StopReason, ToolCall};
+use crate::dialect::unread_call;
 use crate::effect::{Outcome, Reply};
 use crate::error::{Failure, LlmError};
 use crate::event::LoopEvent;
+use crate::params::ChatParams;
+use crate::schema::ReducedSchema;
 use crate::stream::StreamEvent;
 use crate::usage::Usage;
 
@@ -22,10 +25,18 @@ pub struct ReplyAssembler {
     iteration: u32,
     /// Ids of all calls before this reply.
     taken: Arc<BTreeSet<String>>,
+    /// What is answered, for an estimate of its tokens should the reply be cut.
+    request: Option<Arc<ChatParams>>,
+    /// Reduced schemas that the run has told of before.
+    told: Arc<BTreeSet<ReducedSchema>>,
+    /// Those it tells of now.
+    reduced: Vec<ReducedSchema>,
     response: ChatResponse,
     calls: Vec<CallInProgress>,
     usage: Option<Usage>,
-    /// Tokens of attempts that were discarded.
+    /// Whether `usage` was reported behind all that the model has said.
+    is_counted: bool,
+    /// Tokens of attempts that were given up.
     discarded: Usage,
     done: bool,
 }
@@ -40,21 +51,35 @@ struct CallInProgress {
 }
 
 impl ReplyAssembler {
-    pub(crate) fn new(iteration: u32, taken: Arc<BTreeSet<String>>) -> Self {
+    pub(crate) fn new(
+        iteration: u32,
+        taken: Arc<BTreeSet<String>>,
+        told: Arc<BTreeSet<ReducedSchema>>,
+        request: Option<Arc<ChatParams>>,
+    ) -> Self {
         Self {
             iteration,
             taken,
+            told,
+            reduced: Vec::new(),
+            request,
             response: ChatResponse::default(),
             calls: Vec::new(),
             usage: None,
+            is_counted: false,
             discarded: Usage::default(),
             done: false,
         }
     }
 
-    /// An assembler outside any run, for a single reply.
+    /// An assembler outside any run, for a single reply. What a cut attempt read is unknown to it.
     pub fn detached() -> Self {
-        Self::new(1, Arc::default())
+        Self::new(1, Arc::default(), Arc::default(), None)
+    }
+
+    /// The same for the reply to a known request, whose tokens it can estimate.
+    pub fn of_request(request: Arc<ChatParams>) -> Self {
+        Self::new(1, Arc::default(), Arc::default(), Some(request))
     }
 
     /// Takes the next event; gives what followers of the run should see of it.
@@ -69,6 +94,7 @@ impl ReplyAssembler {
                 return Ok(None);
             }
             StreamEvent::TextDelta(text) => {
+                self.is_counted = false;
                 match self.response.content.last_mut() {
                     Some(ContentBlock::Text(all)) => all.push_str(&text),
                     _ => self.response.content.push(ContentBlock::Text(text.clone())),
@@ -76,6 +102,7 @@ impl ReplyAssembler {
                 LoopEvent::TextDelta(text)
             }
             StreamEvent::ReasoningDelta(text) => {
+                self.is_counted = false;
                 match self.response.content.last_mut() {
                     Some(ContentBlock::Reasoning { content }) => content.push_str(&text),
                     _ => {
@@ -92,13 +119,18 @@ impl ReplyAssembler {
             StreamEvent::ToolCallDelta { index, json_chunk } => {
                 let call = self.call(index).ok_or_else(|| broken(index))?;
                 call.raw.push_str(&json_chunk);
+                self.is_counted = false;
                 LoopEvent::ToolCallDelta { index, json_chunk }
             }
             StreamEvent::ToolCallComplete { index, call } => {
                 LoopEvent::ToolCallComplete { index, call: self.complete_call(index, call) }
             }
+            StreamEvent::ToolCallRescued { index, text } => {
+                LoopEvent::ToolCallRescued { index, text }
+            }
             StreamEvent::Usage(usage) => {
                 self.usage = Some(usage);
+                self.is_counted = !self.response.content.is_empty();
                 return Ok(None);
             }
             StreamEvent::Model(model) => {
@@ -118,9 +150,22 @@ impl ReplyAssembler {
                 }
                 return Ok(None);
             }
-            StreamEvent::RetryScheduled(notice) => LoopEvent::RetryScheduled(notice),
+            StreamEvent::SchemasReduced(mut schemas) => {
+                schemas.retain(|it| !self.told.contains(it) && !self.reduced.contains(it));
+                if schemas.is_empty() {
+                    return Ok(None);
+                }
+                self.reduced.extend_from_slice(&schemas);
+                LoopEvent::SchemasReduced { schemas }
+            }
+            StreamEvent::RetryScheduled(notice) => {
+                if notice.may_have_cost {
+                    self.give_up_attempt();
+                }
+                LoopEvent::RetryScheduled(notice)
+            }
             StreamEvent::AttemptDiscarded { attempt } => {
-                self.discarded += self.usage.take().unwrap_or_else(Usage::unknown);
+                self.give_up_attempt();
                 self.response = ChatResponse::default();
                 self.calls.clear();
                 LoopEvent::AttemptDiscarded { attempt }
@@ -161,17 +206,19 @@ impl ReplyAssembler {
                 cut_calls.insert(position);
             }
         }
-        self.response.usage = self.usage();
-        Outcome::Reply(Reply { response: self.response, cut_calls, ..Reply::default() })
+        self.response.usage = self.discarded + self.usage.unwrap_or_else(Usage::unknown);
+        let (response, reduced_schemas) = (self.response, self.reduced);
+        Outcome::Reply(Reply { response, cut_calls, reduced_schemas, ..Reply::default() })
     }
 
     /// The call failed: keeps what arrived, without its calls.
     pub fn fail(self, failure: Failure) -> Outcome {
-        // A request that was refused before its first token costs nothing.
         let nothing_came = self.usage.is_none() && self.response.content.is_empty();
-        let usage = if nothing_came { Some(self.discarded) } else { None };
+        // A request that was refused before its first token costs nothing.
+        let refused = nothing_came && !LlmError::from(failure.clone()).may_have_cost();
+        let refused_usage = refused.then_some(self.discarded);
         let mut partial = self.into_partial();
-        partial.usage = usage.unwrap_or(partial.usage);
+        partial.usage = refused_usage.unwrap_or(partial.usage);
         Outcome::ReplyFailed { failure, partial }
     }
 
@@ -188,9 +235,10 @@ impl ReplyAssembler {
         }
     }
 
-    /// What arrived so far, as text without calls.
+    /// What arrived so far, as text without calls, with the tokens as far as they are known.
     pub fn into_partial(mut self) -> ChatResponse {
-        self.response.usage = self.usage();
+        self.give_up_attempt();
+        self.response.usage = self.discarded;
         self.response.stop_reason = StopReason::Other;
         // Thought without its whole signature cannot be returned to any provider.
         self.response.content.retain(|block| matches!(block, ContentBlock::Text(_)));
@@ -206,8 +254,30 @@ impl ReplyAssembler {
         texts.collect()
     }
 
-    fn usage(&self) -> Usage {
-        self.discarded + self.usage.unwrap_or_else(Usage::unknown)
+    /// Counts an attempt that ended before its reply did.
+    fn give_up_attempt(&mut self) {
+        self.discarded += match self.usage.take() {
+            Some(reported) if self.is_counted => reported,
+            reported => Usage::of_cut(reported, self.request.as_deref(), self.said_bytes()),
+        };
+    }
+
+    /// Bytes of text, thought and arguments that came.
+    fn said_bytes(&self) -> usize {
+        let blocks = self.response.content.iter().map(|block| match block {
+            ContentBlock::Text(text) | ContentBlock::Reasoning { content: text } => text.len(),
+            _ => 0,
+        });
+        let arguments = self.calls.iter().map(|call| {
+            match (&*call.raw, self.response.content.get(call.block)) {
+                // It came in one piece.
+                ("", Some(ContentBlock::ToolCall(whole))) if call.complete => {
+                    whole.arguments.to_string().len()
+                }
+                (raw, _) => raw.len(),
+            }
+        });
+        blocks.sum::<usize>() + arguments.sum::<usize>()
     }
 
     fn call(&mut self, index: u32) -> Option<&mut CallInProgress> {
@@ -216,6 +286,7 @@ impl ReplyAssembler {
     }
 
     fn start_call(&mut self, index: u32, id: String, name: String) -> String {
+        self.is_counted = false;
         let id = self.unique_id(id);
         let block = self.response.content.len();
         let call = ToolCall { id: id.clone(), name, arguments: json!({}) };
@@ -227,7 +298,12 @@ impl ReplyAssembler {
     fn complete_call(&mut self, index: u32, mut call: ToolCall) -> ToolCall {
         let open = self.call(index).filter(|open| !open.complete).map(|open| {
             open.complete = true;
-            open.block
+            (open.block, open.raw.is_empty())
+        });
+        // Arguments that came in pieces are counted as they came.
+        let open = open.map(|(block, says_more)| {
+            self.is_counted &= !says_more;
+            block
         });
         let block = open.unwrap_or_else(|| {
             self.start_call(index, std::mem::take(&mut call.id), call.name.clone());
@@ -297,6 +373,7 @@ pub(crate) fn argument_fault(arguments: &Value) -> Option<String> {
     match arguments {
         Value::Object(_) => None,
         Value::String(raw) => Some(match serde_json::from_str::<Value>(raw) {
+            Err(_) if let Some(fault) = unread_call(raw) => fault.to_owned(),
             Err(error) => format!("The arguments are not readable as JSON: {error}."),
             Ok(value) if depth(&value) > MAX_DEPTH => {
                 format!("The arguments are nested deeper than {MAX_DEPTH} levels.")
@@ -335,7 +412,7 @@ mod tests {
 
     fn assemble(taken: &[&str], events: Vec<StreamEvent>) -> (Vec<LoopEvent>, Outcome) {
         let taken = Arc::new(taken.iter().map(|id| (*id).to_owned()).collect());
-        let mut assembler = ReplyAssembler::new(4, taken);
+        let mut assembler = ReplyAssembler::new(4, taken, Arc::default(), None);
         let seen = events.into_iter().filter_map(|e| assembler.push(e).unwrap()).collect();
         (seen, assembler.finish())
     }
@@ -399,7 +476,8 @@ mod tests {
         let Outcome::ReplyFailed { failure, partial } = outcome else { panic!("{outcome:?}") };
         assert!(matches!(failure, Failure::StreamInterrupted { .. }));
         assert_eq!(partial.content, [ContentBlock::Text("half".into())]);
-        assert_eq!(partial.usage, Usage::unknown());
+        // Nobody knows what was asked; six bytes came.
+        assert_eq!(partial.usage, Usage { output_tokens: 2, ..Usage::unknown() });
     }
 
     #[test]

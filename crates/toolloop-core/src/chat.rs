@@ -169,6 +169,16 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
+impl ToolResult {
+    /// Whether the tool was cut off by the end of its run, so that nobody knows how far it came.
+    pub fn was_cut_off(&self) -> bool {
+        self.is_error && self.content.starts_with(CUT_OFF)
+    }
+}
+
+/// How the result of a tool begins that was cut off.
+pub(crate) const CUT_OFF: &str = "This call was cut off while it ran: ";
+
 impl fmt::Display for ToolResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.content.fmt(f)

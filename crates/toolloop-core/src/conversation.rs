@@ -1,16 +1,19 @@
 //! [`Conversation`]: the messages of a run, in the form in which they are sent.
 //!
 //! The request is kept ready in an `Arc` that a model call shares and the run edits in place
-//! once the call is over. Masking replaces results in it; the originals stand beside.
+//! once the call is over. Masking replaces results in it, pruning and compaction hide messages;
+//! the originals stand beside.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::chat::{ChatMessage, ChatRole, ContentBlock, ToolResult};
 use crate::encoded::EncodedMessages;
-use crate::params::{ChatParams, ToolChoice};
+use crate::gap::{self, Gap};
+use crate::params::{ChatParams, ToolChoice, ToolDefinition};
 use crate::tool_content::ToolContent;
 use crate::transcript;
 
@@ -23,6 +26,9 @@ pub(crate) struct Conversation {
     whole: VecDeque<WholeResult>,
     /// What masked results held, by call id.
     masked: BTreeMap<String, ToolContent>,
+    /// What the request does not show, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    gaps: Vec<Gap>,
 }
 
 /// A result that stands whole in the request and may be masked later.
@@ -42,8 +48,8 @@ impl Conversation {
         params.encoded = EncodedMessages::default();
         let ids = params.messages.iter().flat_map(ChatMessage::tool_calls);
         let ids = Arc::new(ids.map(|call| call.id.clone()).collect());
-        let (whole, masked) = (VecDeque::new(), BTreeMap::new());
-        (Self { params: Arc::new(params), ids, whole, masked }, repairs)
+        let (whole, masked, gaps) = (VecDeque::new(), BTreeMap::new(), Vec::new());
+        (Self { params: Arc::new(params), ids, whole, masked, gaps }, repairs)
     }
 
     pub(crate) fn params(&self) -> &Arc<ChatParams> {
@@ -71,12 +77,25 @@ impl Conversation {
     }
 
     pub(crate) fn last_user_query(&self) -> String {
-        let user = self.params.messages.iter().rev().find(|m| m.role == ChatRole::User);
-        let texts = user.iter().flat_map(|m| &m.content).filter_map(|block| match block {
-            ContentBlock::Text(text) => Some(text.as_str()),
-            _ => None,
-        });
-        texts.collect::<Vec<_>>().join("\n")
+        self.said_by_user().next_back().map(text_of).unwrap_or_default()
+    }
+
+    /// What the user said first.
+    pub(crate) fn task(&self) -> String {
+        self.said_by_user().next().map(text_of).unwrap_or_default()
+    }
+
+    /// Where in the request messages stand that stand for others.
+    pub(crate) fn notes(&self) -> BTreeSet<usize> {
+        self.gaps.iter().filter_map(Gap::note).collect()
+    }
+
+    fn said_by_user(&self) -> impl DoubleEndedIterator<Item = &ChatMessage> {
+        let is_note = |at| self.gaps.iter().any(|gap| gap.note() == Some(at));
+        let messages = self.params.messages.iter().enumerate();
+        messages
+            .filter(move |(at, message)| message.role == ChatRole::User && !is_note(*at))
+            .map(|(_, message)| message)
     }
 
     /// Adds the model's message; gives where it stands.
@@ -127,6 +146,22 @@ impl Conversation {
         self.whole = kept;
     }
 
+    /// Hides these messages of the request, and has the note stand for them.
+    pub(crate) fn hide(&mut self, range: Range<usize>, note: Option<ChatMessage>) {
+        let removed = range.len() - usize::from(note.is_some());
+        let has_note = note.is_some();
+        let messages = &mut self.edit(range.start).messages;
+        let shown = messages.splice(range.clone(), note).collect();
+        gap::insert(&mut self.gaps, range.clone(), has_note, shown);
+        self.whole.retain_mut(|whole| {
+            if whole.message >= range.end {
+                whole.message -= removed;
+                return true;
+            }
+            whole.message < range.start
+        });
+    }
+
     /// Adds messages of the caller, and says what was repaired in them. What stands before them
     /// stays where it is.
     pub(crate) fn extend(&mut self, mut messages: Vec<ChatMessage>) -> Vec<String> {
@@ -143,11 +178,22 @@ impl Conversation {
         repairs
     }
 
-    /// Takes the caller's edit of the whole, unmasked conversation; says what was repaired in it.
+    /// Takes the caller's edit of the whole conversation, nothing masked or hidden; says what was
+    /// repaired in it.
     pub(crate) fn replace(&mut self, mut messages: Vec<ChatMessage>) -> Vec<String> {
         let repairs = transcript::repair(&mut messages);
+        let untouched = match self.gaps.is_empty() {
+            true => 0,
+            false => {
+                let before = self.clone().into_messages();
+                before.iter().zip(&messages).take_while(|(old, new)| old == new).count()
+            }
+        };
+        let gaps = std::mem::take(&mut self.gaps);
+        let places = gap::places(&gaps, &self.params.messages, untouched);
         let originals = std::mem::take(&mut self.masked);
-        let results = self.params.messages.iter().flat_map(ChatMessage::tool_results);
+        let hidden = gaps.iter().flat_map(Gap::messages);
+        let results = self.params.messages.iter().chain(hidden).flat_map(ChatMessage::tool_results);
         let mut masks: BTreeMap<&str, &ToolContent> = results
             .filter(|result| originals.contains_key(&result.tool_call_id))
             .map(|result| (result.tool_call_id.as_str(), &result.content))
@@ -165,7 +211,23 @@ impl Conversation {
         }
         self.edit(0).messages = messages;
         self.reindex();
+        // What was hidden stays hidden, unless the caller changed it or something before it. From
+        // behind, so that places before stay right.
+        for (place, note) in places.into_iter().rev() {
+            self.hide(place, note);
+        }
         repairs
+    }
+
+    /// Lets the model see these tools. A choice of one that is gone is gone as well.
+    pub(crate) fn offer(&mut self, tools: Vec<ToolDefinition>) {
+        let params = self.edit(usize::MAX);
+        if let Some(ToolChoice::Specific(name)) = &params.tool_choice
+            && !tools.iter().any(|tool| tool.name == *name)
+        {
+            params.tool_choice = None;
+        }
+        params.tools = Some(tools);
     }
 
     /// Lets the model see its tools but call none.
@@ -175,13 +237,14 @@ impl Conversation {
         }
     }
 
-    /// The messages, nothing masked.
+    /// The messages, nothing masked or hidden.
     pub(crate) fn into_messages(self) -> Vec<ChatMessage> {
         let mut masked = self.masked;
-        let mut messages = match Arc::try_unwrap(self.params) {
+        let messages = match Arc::try_unwrap(self.params) {
             Ok(params) => params.messages,
             Err(shared) => shared.messages.clone(),
         };
+        let mut messages = gap::fill(self.gaps, messages);
         if !masked.is_empty() {
             for block in messages.iter_mut().flat_map(|m| &mut m.content) {
                 let ContentBlock::ToolResult(result) = block else { continue };
@@ -230,6 +293,14 @@ impl Conversation {
             None => false,
         });
     }
+}
+
+fn text_of(message: &ChatMessage) -> String {
+    let texts = message.content.iter().filter_map(|block| match block {
+        ContentBlock::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 /// Messages from which on their encoded bytes are kept. Below, encoding them anew costs little, and

@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use crate::chat::{ChatResponse, ToolCall, ToolResult};
 use crate::error::Failure;
+use crate::policy::detection::LoopDetection;
 use crate::policy::stop::StopDecision;
+use crate::schema::ReducedSchema;
 use crate::tool_content::ToolContent;
 use crate::usage::Usage;
 
@@ -33,8 +35,14 @@ pub enum Action {
     CallModel,
     /// Read which iterations' results are to be masked whatever their age.
     ReadForceMask,
+    /// Ask a model with [`Run::summary_params`](crate::Run::summary_params), assembling its reply
+    /// with [`Run::assembler`](crate::Run::assembler). The answer is a reply, whole or failed;
+    /// followers see nothing of it.
+    Summarize,
     /// Ask the stop condition, with [`Run::stop_context`](crate::Run::stop_context).
     DecideStop,
+    /// Ask whether the run goes on though the model goes in circles.
+    DecideLoop(Vec<LoopDetection>),
     /// Ask whether this call may run.
     Approve(ToolCall),
     /// Run this call; the arguments are those an approval left.
@@ -55,7 +63,8 @@ pub struct EffectKey {
     pub iteration: u32,
     /// What it is.
     pub kind: EffectKind,
-    /// Which call of the reply, from 0; for a model call, how often it was asked before.
+    /// Which call of the reply, from 0; for a model call, how often it was asked before; 1 for
+    /// the summary before a final answer.
     pub index: u32,
 }
 
@@ -64,10 +73,14 @@ pub struct EffectKey {
 pub enum EffectKind {
     /// `f`: read the force-mask set.
     ForceMask,
+    /// `c`: summary of what the request no longer shows.
+    Compaction,
     /// `m`: model call.
     Model,
     /// `s`: stop decision.
     Stop,
+    /// `l`: decision about circles, with index 0 in the calls and 1 in their results.
+    Loop,
     /// `a`: approval of a call.
     Approval,
     /// `t`: the tool of a call.
@@ -85,18 +98,20 @@ impl EffectKey {
 
 impl fmt::Display for EffectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use EffectKind::{Approval, ForceMask, Model, Pipeline, Stop, Tool};
+        use EffectKind::{Approval, Compaction, ForceMask, Loop, Model, Pipeline, Stop, Tool};
         let letter = match self.kind {
             ForceMask => 'f',
+            Compaction => 'c',
             Model => 'm',
             Stop => 's',
+            Loop => 'l',
             Approval => 'a',
             Tool => 't',
             Pipeline => 'p',
         };
         write!(f, "{letter}/{}", self.iteration)?;
         match (self.kind, self.index) {
-            (ForceMask | Model | Stop, 0) => Ok(()),
+            (ForceMask | Compaction | Model | Stop | Loop, 0) => Ok(()),
             (_, index) => write!(f, "/{index}"),
         }
     }
@@ -110,8 +125,10 @@ impl FromStr for EffectKey {
         let mut parts = text.split('/');
         let kind = match parts.next() {
             Some("f") => EffectKind::ForceMask,
+            Some("c") => EffectKind::Compaction,
             Some("m") => EffectKind::Model,
             Some("s") => EffectKind::Stop,
+            Some("l") => EffectKind::Loop,
             Some("a") => EffectKind::Approval,
             Some("t") => EffectKind::Tool,
             Some("p") => EffectKind::Pipeline,
@@ -156,6 +173,8 @@ pub enum Outcome {
     ForceMask(BTreeSet<u32>),
     /// The stop condition's decision.
     Stop(StopDecision),
+    /// Whether a run goes on in circles.
+    Loop(LoopVerdict),
     /// The approval of a call.
     Approval(ApprovalOutcome),
     /// What the tool gave back.
@@ -167,9 +186,12 @@ pub enum Outcome {
         /// Of a model call: what arrived, without calls.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         partial: Option<ChatResponse>,
-        /// Of a tool: tokens its nested loops used.
+        /// Of a tool or a pipeline: tokens its nested loops used.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
+        /// Of a tool: how long it ran.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration: Option<Duration>,
     },
 }
 
@@ -184,6 +206,20 @@ pub struct Reply {
     /// Calls (by position) whose arguments do not fit the tool's schema, with what is wrong.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub invalid_calls: BTreeMap<usize, String>,
+    /// Schemas of which the provider was told less than they say, as far as the run has not told
+    /// of them before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reduced_schemas: Vec<ReducedSchema>,
+}
+
+/// Whether a run goes on though the model goes in circles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopVerdict {
+    /// It goes on, and the model is not told.
+    GoOn,
+    /// It ends.
+    Terminate,
 }
 
 /// Whether a call may run.
@@ -198,6 +234,8 @@ pub enum ApprovalOutcome {
     Modified(Value),
     /// It may, but the changed arguments do not fit the tool's schema.
     ModifiedInvalid(String),
+    /// It does not run: this is its result.
+    Answered(ToolContent),
 }
 
 /// What running a tool gave.
@@ -222,6 +260,9 @@ pub struct PipelineOutcome {
     pub text: Option<String>,
     /// Which stages changed it, in order.
     pub stages: Vec<StageReport>,
+    /// Tokens of models that the stages asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// What one stage of the pipeline did, in estimated tokens.
@@ -257,7 +298,10 @@ mod tests {
 
     #[test]
     fn keys_read_as_they_are_written() {
-        for text in ["m/3", "m/3/1", "s/3", "a/3/0", "t/3/12", "p/1/0", "f/9"] {
+        for text in [
+            "m/3", "m/3/1", "s/3", "l/3", "l/3/1", "a/3/0", "t/3/12", "p/1/0", "f/9", "c/2",
+            "c/2/1",
+        ] {
             assert_eq!(text.parse::<EffectKey>().unwrap().to_string(), text);
         }
         for text in ["", "x/1", "m", "m/x", "t/1/2/3", "t/1/-1"] {

@@ -5,6 +5,7 @@
 //! a codec adds what is new, and whoever changes a message cuts them back to it.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 /// The bytes of messages that were encoded before.
@@ -17,8 +18,8 @@ pub struct EncodedMessages(Option<Mutex<Encoded>>);
 /// The encoded beginning of a conversation.
 #[derive(Debug, Default)]
 struct Encoded {
-    /// Which codec made the bytes; another starts anew.
-    codec: String,
+    /// Hash of the codec that made the bytes; another starts anew.
+    codec: u64,
     bytes: Vec<u8>,
     /// How many messages, in how many bytes, after each addition.
     additions: Vec<(usize, usize)>,
@@ -44,20 +45,23 @@ impl EncodedMessages {
     /// Brings the bytes up to `messages` messages and reads them; `None` where nothing is kept.
     ///
     /// `add` gets the number of messages that are encoded already, and puts the others behind
-    /// the bytes. `codec` names the codec with all that its bytes depend on besides.
+    /// the bytes. `codec` is the codec with all that its bytes depend on besides.
     ///
     /// # Errors
     /// What `add` fails with; nothing is added then.
     pub fn extend<E, T>(
         &self,
-        codec: &str,
+        codec: impl Hash,
         messages: usize,
         add: impl FnOnce(usize, &mut Vec<u8>) -> Result<(), E>,
         read: impl FnOnce(&[u8]) -> T,
     ) -> Option<Result<T, E>> {
         let mut encoded = self.0.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hasher = DefaultHasher::new();
+        codec.hash(&mut hasher);
+        let codec = hasher.finish();
         if encoded.codec != codec {
-            *encoded = Encoded { codec: codec.to_owned(), ..Encoded::default() };
+            *encoded = Encoded { codec, ..Encoded::default() };
         }
         let (known, end) = encoded.additions.last().copied().unwrap_or_default();
         if known < messages {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::dialect::StreamingError;
 use crate::run::ApiMisuse;
 
 /// What can go wrong between a program and a model.
@@ -93,12 +94,29 @@ pub enum LlmError {
         /// The limit.
         limit: u32,
     },
+    /// A chat loop had more rounds of tool calls than it may.
+    #[error("the model asked for tools in more than {limit} rounds (raise max_rounds)")]
+    MaxRoundsExceeded {
+        /// The limit.
+        limit: usize,
+    },
+    /// A chat loop went in circles, and its detector or its caller ended it.
+    #[error("the model goes in circles: {tool_name} was called {count} times without progress")]
+    LoopDetected {
+        /// The tools of the circle, joined by `+`.
+        tool_name: String,
+        /// How often, as `LoopDetection` counts it.
+        count: u32,
+    },
     /// The reply broke off before its end. What arrived is kept as text; no call of it ran.
     #[error("the reply broke off: {message}")]
     StreamInterrupted {
         /// How it broke off.
         message: ErrorMessage,
     },
+    /// The reply was ended on purpose, and is void.
+    #[error(transparent)]
+    Streaming(#[from] StreamingError),
     /// The model twice said nothing after it was given tool results.
     #[error("the model gave an empty reply after the tool results, twice")]
     EmptyReply,
@@ -114,6 +132,16 @@ impl LlmError {
             Self::Http { retryable, .. } | Self::Provider { retryable, .. } => *retryable,
             Self::Timeout { .. } | Self::StreamInterrupted { .. } | Self::EmptyReply => true,
             Self::RetryExhausted { last_error, .. } => last_error.is_retryable(),
+            _ => false,
+        }
+    }
+
+    /// Whether the provider may charge for a call that failed so before it said anything: it took
+    /// the request and did not refuse it.
+    pub fn may_have_cost(&self) -> bool {
+        match self {
+            Self::Timeout { .. } | Self::StreamInterrupted { .. } => true,
+            Self::RetryExhausted { last_error, .. } => last_error.may_have_cost(),
             _ => false,
         }
     }
@@ -298,10 +326,27 @@ pub enum Failure {
         /// The limit.
         limit: u32,
     },
+    /// [`LlmError::MaxRoundsExceeded`]
+    MaxRoundsExceeded {
+        /// The limit.
+        limit: usize,
+    },
+    /// [`LlmError::LoopDetected`]
+    LoopDetected {
+        /// The tools of the circle.
+        tool_name: String,
+        /// How often.
+        count: u32,
+    },
     /// [`LlmError::StreamInterrupted`]
     StreamInterrupted {
         /// How it broke off.
         message: ErrorMessage,
+    },
+    /// [`LlmError::Streaming`]
+    Streaming {
+        /// Why it was ended.
+        error: StreamingError,
     },
     /// [`LlmError::EmptyReply`]
     EmptyReply,
@@ -337,7 +382,10 @@ impl From<LlmError> for Failure {
             LlmError::MaxDepthExceeded { current, limit } => {
                 Self::MaxDepthExceeded { current, limit }
             }
+            LlmError::MaxRoundsExceeded { limit } => Self::MaxRoundsExceeded { limit },
+            LlmError::LoopDetected { tool_name, count } => Self::LoopDetected { tool_name, count },
             LlmError::StreamInterrupted { message } => Self::StreamInterrupted { message },
+            LlmError::Streaming(error) => Self::Streaming { error },
             LlmError::EmptyReply => Self::EmptyReply,
             LlmError::Misuse(misuse) => Self::Misuse { misuse },
         }
@@ -371,7 +419,10 @@ impl From<Failure> for LlmError {
             Failure::MaxDepthExceeded { current, limit } => {
                 Self::MaxDepthExceeded { current, limit }
             }
+            Failure::MaxRoundsExceeded { limit } => Self::MaxRoundsExceeded { limit },
+            Failure::LoopDetected { tool_name, count } => Self::LoopDetected { tool_name, count },
             Failure::StreamInterrupted { message } => Self::StreamInterrupted { message },
+            Failure::Streaming { error } => Self::Streaming(error),
             Failure::EmptyReply => Self::EmptyReply,
             Failure::Misuse { misuse } => Self::Misuse(misuse),
         }
@@ -415,6 +466,8 @@ mod tests {
             LlmError::Auth("no".into()),
             LlmError::EmptyReply,
             LlmError::Timeout { elapsed_ms: 3 },
+            LlmError::MaxRoundsExceeded { limit: 10 },
+            LlmError::LoopDetected { tool_name: "t".into(), count: 6 },
             LlmError::ToolExecution { tool_name: "t".into(), source: "broken".into() },
         ] {
             let line = error.to_string();

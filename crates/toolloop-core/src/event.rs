@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::chat::{ChatMessage, ChatResponse, ToolCall, ToolResult};
+use crate::policy::compaction::CompactionMethod;
 use crate::policy::detection::LoopAction;
+use crate::schema::ReducedSchema;
 use crate::stream::{RateLimits, RetryNotice};
 use crate::usage::Usage;
 
@@ -42,6 +44,13 @@ pub enum LoopEvent {
         /// The call.
         call: ToolCall,
     },
+    /// The call of this index had leaked into the text in place of a native call.
+    ToolCallRescued {
+        /// Which call of this reply.
+        index: u32,
+        /// The text it was found in.
+        text: String,
+    },
     /// The tokens of the model call that just ended.
     Usage(Usage),
     /// A model call is about to be made.
@@ -61,6 +70,12 @@ pub enum LoopEvent {
         /// A sentence for each repair.
         repairs: Vec<String>,
     },
+    /// Of these schemas the provider was told less than they say; what it was not told is checked
+    /// here. Each is told once in a run.
+    SchemasReduced {
+        /// The schemas.
+        schemas: Vec<ReducedSchema>,
+    },
     /// A tool starts to run.
     ToolExecutionStart {
         /// Id of the call.
@@ -70,7 +85,8 @@ pub enum LoopEvent {
         /// The arguments it runs with, after an approval's changes.
         arguments: Value,
     },
-    /// A tool has ended.
+    /// A tool has ended, or was cut off by the end of the run ([`ToolResult::was_cut_off`]); once
+    /// for each that started.
     ToolExecutionEnd {
         /// Id of the call.
         call_id: String,
@@ -115,6 +131,26 @@ pub enum LoopEvent {
         /// Estimate of what that saves, in tokens.
         tokens_saved: u32,
     },
+    /// Old tool turns are not shown in the next request.
+    HistoryPruned {
+        /// How many were taken out now.
+        turns: usize,
+        /// Estimate of what that saves, in tokens.
+        tokens_saved: u32,
+    },
+    /// The conversation was too long for its request, which now shows less of it.
+    Compacted {
+        /// What stands for the messages that went.
+        method: CompactionMethod,
+        /// How many messages went now.
+        hidden_count: usize,
+        /// Estimate of the request before, in tokens.
+        tokens_before: u32,
+        /// Estimate of the request after, in tokens.
+        tokens_after: u32,
+        /// Why there is no summary, where there was to be one.
+        fault: Option<String>,
+    },
     /// The model repeats itself.
     LoopDetected {
         /// The repeated calls' names, joined by `+`.
@@ -132,6 +168,15 @@ pub enum LoopEvent {
         tool_name: String,
         /// What the model is told.
         reason: String,
+    },
+    /// A call is not run: who was asked about it gave its result.
+    ToolCallAnswered {
+        /// Id of the call.
+        call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// What the model is told.
+        result: ToolResult,
     },
     /// A line of progress from a running tool.
     ToolProgress {
@@ -160,7 +205,8 @@ pub enum LoopEvent {
 pub struct ToolLoopResult {
     /// The last reply.
     pub response: ChatResponse,
-    /// Model calls made (each generate and execute is one iteration).
+    /// Iterations begun, each with its [`LoopEvent::IterationStart`]; one whose model call was cut
+    /// counts.
     pub iterations: u32,
     /// Tokens of all model calls, those of nested loops included.
     pub total_usage: Usage,

@@ -19,16 +19,19 @@ mod assembler;
 pub mod chat;
 mod conversation;
 pub mod depth;
+pub mod dialect;
 pub mod effect;
 mod encoded;
 pub mod error;
 pub mod event;
+mod gap;
 pub mod handler;
 pub mod journal;
 pub mod params;
 pub mod policy;
 pub mod provider;
 pub mod run;
+mod schema;
 mod step;
 pub mod stream;
 mod tool_content;
@@ -41,20 +44,23 @@ pub use chat::{
     ToolCall, ToolResult,
 };
 pub use depth::{LoopContext, LoopDepth};
+pub use dialect::{Dialect, StreamingError, ToolLimit};
 pub use encoded::EncodedMessages;
 pub use error::{ErrorDetails, ErrorMessage, Failure, LlmError};
 pub use event::{LoopEvent, TerminationReason, ToolLoopResult};
 pub use handler::{
     CallContext, CallHost, EffectClass, ToolError, ToolHandler, ToolOutput, read_arguments,
 };
-pub use params::{
-    ChatParams, JsonSchema, RetryPredicate, ToolChoice, ToolDefinition, ToolRetryConfig,
+pub use params::{ChatParams, RetryPredicate, ToolChoice, ToolDefinition, ToolRetryConfig};
+pub use policy::compaction::{CompactionConfig, CompactionMethod};
+pub use policy::detection::{
+    DetectionAction, LoopAction, LoopDetection, LoopDetectionConfig, LoopDetectorConfig, LoopKind,
 };
-pub use policy::detection::{LoopAction, LoopDetectionConfig};
 pub use policy::masking::{ObservationMaskingConfig, estimate_tokens};
 pub use policy::stop::{StopContext, StopDecision};
 pub use provider::{BoxFuture, Capability, DynProvider, Provider, ProviderMetadata};
 pub use run::Run;
+pub use schema::{JsonSchema, ReducedSchema, SchemaForm};
 pub use stream::{ChatStream, RateLimits, RetryNotice, StreamEvent};
 pub use tool_content::{ToolContent, ToolImage};
 pub use usage::{Usage, UsageSource};

@@ -11,6 +11,8 @@ use serde_json::Value;
 use crate::chat::ChatMessage;
 use crate::encoded::EncodedMessages;
 
+pub use crate::schema::JsonSchema;
+
 /// One request to a model, in no provider's words.
 ///
 /// ```
@@ -107,44 +109,6 @@ impl ToolDefinition {
         // Only a map whose keys are not strings cannot be JSON, and a schema holds none.
         let parameters = JsonSchema::from_type::<T>().expect("a schema is JSON");
         Self { name: name.into(), description: description.into(), parameters, retry: None }
-    }
-}
-
-/// A JSON Schema.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct JsonSchema(Value);
-
-impl JsonSchema {
-    /// Takes a schema as it is.
-    pub fn new(schema: Value) -> Self {
-        Self(schema)
-    }
-
-    /// The schema of a type that derives `schemars::JsonSchema`, without references.
-    ///
-    /// # Errors
-    /// When the type's schema is not representable as JSON.
-    #[cfg(feature = "schemars")]
-    pub fn from_type<T: schemars::JsonSchema>() -> Result<Self, serde_json::Error> {
-        let mut settings = schemars::generate::SchemaSettings::draft2020_12();
-        settings.inline_subschemas = true;
-        settings.meta_schema = None;
-        let mut schema = settings.into_generator().into_root_schema_for::<T>();
-        // The name of a Rust type means nothing to a model.
-        schema.remove("title");
-        serde_json::to_value(schema).map(Self)
-    }
-
-    /// The schema as JSON.
-    pub fn as_value(&self) -> &Value {
-        &self.0
-    }
-}
-
-impl From<Value> for JsonSchema {
-    fn from(schema: Value) -> Self {
-        Self(schema)
     }
 }
 

@@ -14,10 +14,14 @@ use crate::error::{Failure, LlmError};
 use crate::event::{LoopEvent, ToolLoopResult};
 use crate::handler::EffectClass;
 use crate::journal::FORMAT_VERSION;
-use crate::params::ChatParams;
-use crate::policy::detection::{LoopDetectionConfig, RepeatDetector};
+use crate::params::{ChatParams, ToolDefinition};
+use crate::policy::compaction::CompactionConfig;
+use crate::policy::detection::{
+    LoopDetectionConfig, LoopDetector, LoopDetectorConfig, RepeatDetector,
+};
 use crate::policy::masking::ObservationMaskingConfig;
 use crate::policy::stop::StopContext;
+use crate::schema::ReducedSchema;
 use crate::step::{self, State};
 use crate::transcript::is_empty_text;
 use crate::usage::Usage;
@@ -82,16 +86,31 @@ pub struct RunConfig {
     pub has_force_mask: bool,
     /// When the model counts as repeating itself.
     pub loop_detection: Option<LoopDetectionConfig>,
+    /// When it counts as going in circles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loop_detector: Option<LoopDetectorConfig>,
+    /// Whether somebody is asked about circles, instead of doing what `loop_detector` says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_loop_decision: bool,
     /// Wall clock of the run.
     pub timeout: Option<Duration>,
     /// When old results are masked.
     pub masking: Option<ObservationMaskingConfig>,
+    /// Most tool turns that a request shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tool_turns: Option<u32>,
+    /// When the conversation of a request is shortened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<CompactionConfig>,
     /// Whether one more call, without tools, is made at the limit of iterations.
     pub final_answer: bool,
     /// Whether the run waits for the caller after each turn.
     pub yield_turns: bool,
     /// The tools that may be called.
     pub tools: Vec<ToolSpec>,
+    /// Whether other names are called as well: whoever runs the tools refuses them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub runs_any_tool: bool,
 }
 
 impl Default for RunConfig {
@@ -104,11 +123,16 @@ impl Default for RunConfig {
             has_pipeline: false,
             has_force_mask: false,
             loop_detection: None,
+            loop_detector: None,
+            has_loop_decision: false,
             timeout: None,
             masking: None,
+            max_tool_turns: None,
+            compaction: None,
             final_answer: false,
             yield_turns: false,
             tools: Vec::new(),
+            runs_any_tool: false,
         }
     }
 }
@@ -138,6 +162,8 @@ pub enum Input {
     },
     /// The caller adds messages; they go in before the next model call.
     Inject(Vec<ChatMessage>),
+    /// The model sees these tools from the next model call on.
+    OfferTools(Vec<ToolDefinition>),
     /// The caller has edited the conversation of a yielded run.
     ReplaceMessages(Vec<ChatMessage>),
     /// A yielded run goes on.
@@ -215,9 +241,21 @@ pub(crate) struct Shared {
     /// Results of the last turn; kept only where somebody may ask for them.
     pub(crate) last_results: Vec<ToolResult>,
     pub(crate) last_reply: LastReply,
-    pub(crate) detector: RepeatDetector,
+    #[serde(default)]
+    pub(crate) repeats: RepeatDetector,
+    #[serde(default)]
+    pub(crate) detector: LoopDetector,
     /// Messages that wait for the next model call.
     pub(crate) injected: Vec<ChatMessage>,
+    /// Reduced schemas whoever follows the run knows of.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    reduced_schemas: Arc<BTreeSet<ReducedSchema>>,
+    /// A summary has left a request too long: there is no other until one is short enough.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) truncates_only: bool,
+    /// Tools that wait for the next model call.
+    #[serde(default)]
+    pub(crate) offered: Option<Vec<ToolDefinition>>,
     #[serde(skip)]
     out: VecDeque<Output>,
 }
@@ -243,8 +281,12 @@ impl Run {
             tools_started: 0,
             last_results: Vec::new(),
             last_reply: LastReply::default(),
-            detector: RepeatDetector::default(),
+            repeats: RepeatDetector::default(),
+            detector: LoopDetector::default(),
             injected: Vec::new(),
+            reduced_schemas: Arc::default(),
+            truncates_only: false,
+            offered: None,
             out: VecDeque::new(),
         };
         shared.tell_repairs(repairs);
@@ -304,14 +346,29 @@ impl Run {
 
     // ---- what a driver needs for an effect -----------------------------------------------
 
-    /// The request of the current model call, masked as it is to be sent.
+    /// The request of the current model call, masked and shortened as it is to be sent.
     pub fn params(&self) -> &Arc<ChatParams> {
         self.shared.conversation.params()
     }
 
-    /// A fresh assembler for the reply to the current model call.
+    /// The request for the summary that is asked for, or was when the run began to end; `None`
+    /// where none is.
+    pub fn summary_params(&self) -> Option<ChatParams> {
+        let awaiting = match &self.state {
+            State::Summary(awaiting) => awaiting,
+            State::Ending(ending) => ending.summary.as_ref()?,
+            _ => return None,
+        };
+        awaiting.params(&self.shared)
+    }
+
+    /// A fresh assembler for the reply to the current model call, or for a summary.
     pub fn assembler(&self) -> ReplyAssembler {
-        ReplyAssembler::new(self.shared.iteration, self.shared.conversation.ids())
+        let Shared { iteration, conversation, reduced_schemas, .. } = &self.shared;
+        let request =
+            self.summary_params().map_or_else(|| Arc::clone(conversation.params()), Arc::new);
+        let told = Arc::clone(reduced_schemas);
+        ReplyAssembler::new(*iteration, conversation.ids(), told, Some(request))
     }
 
     /// What the stop condition sees; `None` where no stop decision is asked for.
@@ -338,8 +395,8 @@ impl Run {
         self.state.outstanding(&self.shared)
     }
 
-    /// The whole conversation, valid for a next request in every state: nothing is masked, and a
-    /// call without outcome has a result that says whether it ran.
+    /// The whole conversation, valid for a next request in every state: nothing is masked or left
+    /// out, and a call without outcome has a result that says whether it ran.
     pub fn messages(&self) -> Vec<ChatMessage> {
         let mut conversation = self.shared.conversation.clone();
         self.state.append_interrupted(&mut conversation);
@@ -451,6 +508,29 @@ impl Shared {
             let repairs = self.conversation.extend(injected);
             self.tell_repairs(repairs);
         }
+    }
+
+    /// Whoever follows the run has seen them.
+    pub(crate) fn told_of(&mut self, schemas: Vec<ReducedSchema>) {
+        if !schemas.is_empty() {
+            Arc::make_mut(&mut self.reduced_schemas).extend(schemas);
+        }
+    }
+
+    /// Lets the model see the tools that waited for it.
+    pub(crate) fn admit_tools(&mut self) {
+        let Some(tools) = self.offered.take() else { return };
+        let known = std::mem::take(&mut self.config.tools);
+        let effect_class = |name: &str| known.iter().find(|spec| spec.name == name);
+        self.config.tools = tools
+            .iter()
+            .map(|tool| ToolSpec {
+                name: tool.name.clone(),
+                effect_class: effect_class(&tool.name)
+                    .map_or_else(Default::default, |spec| spec.effect_class),
+            })
+            .collect();
+        self.conversation.offer(tools);
     }
 
     /// Tells what was repaired in messages of the caller.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chat::{ProviderData, StopReason, ToolCall};
 use crate::error::LlmError;
+use crate::schema::ReducedSchema;
 use crate::usage::Usage;
 
 /// A reply while it arrives; it ends after [`StreamEvent::Done`] or an error.
@@ -18,6 +19,8 @@ pub type ChatStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, LlmError>> +
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum StreamEvent {
+    /// Of these schemas the provider was told less than they say.
+    SchemasReduced(Vec<ReducedSchema>),
     /// More of the answer's text.
     TextDelta(String),
     /// More of the model's thought.
@@ -45,7 +48,15 @@ pub enum StreamEvent {
         /// The call, its arguments parsed.
         call: ToolCall,
     },
-    /// Tokens of this model call so far; a later event replaces an earlier one.
+    /// The call of this index, complete by now, had leaked into the text in place of a native call.
+    ToolCallRescued {
+        /// Which call of this reply.
+        index: u32,
+        /// The text it was found in.
+        text: String,
+    },
+    /// Tokens of this model call so far; a later event replaces an earlier one. When the reply is
+    /// cut, only a report behind all that was said is taken as it is.
     Usage(Usage),
     /// The model that answers.
     Model(String),
@@ -85,6 +96,10 @@ pub struct RetryNotice {
     pub delay: Duration,
     /// Why the try failed, in one line.
     pub reason: String,
+    /// Whether the provider may charge for the failed try: it took the request and did not refuse
+    /// it.
+    #[serde(default)]
+    pub may_have_cost: bool,
 }
 
 /// The limits a provider reports with a reply; `None` is what it did not say.

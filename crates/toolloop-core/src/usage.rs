@@ -5,6 +5,9 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
+use crate::params::ChatParams;
+use crate::policy::window::request_tokens;
+
 /// Tokens of one model call, or the sum over several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -42,6 +45,33 @@ impl Usage {
     /// A call whose tokens nobody reported.
     pub fn unknown() -> Self {
         Self { source: UsageSource::Unknown, ..Self::default() }
+    }
+
+    /// A reply that was cut: what was reported stands, the rest is estimated.
+    ///
+    /// `reported` is what the provider told before the cut, mostly the tokens it read. `request`
+    /// stands in where it told nothing; without it they stay unknown. `said` is the length of
+    /// the text, thought and arguments that came, in bytes.
+    ///
+    /// ```
+    /// use toolloop_core::{Usage, UsageSource};
+    ///
+    /// let told = Usage { input_tokens: 25, output_tokens: 1, ..Usage::default() };
+    /// let cut = Usage::of_cut(Some(told), None, "one two three".len());
+    /// assert_eq!((cut.input_tokens, cut.output_tokens), (25, 4));
+    /// assert_eq!(cut.source, UsageSource::Estimated);
+    /// ```
+    pub fn of_cut(reported: Option<Self>, request: Option<&ChatParams>, said: usize) -> Self {
+        let mut usage = match (reported, request) {
+            (Some(reported), _) => reported,
+            (None, Some(request)) => {
+                Self { input_tokens: request_tokens(request).into(), ..Self::default() }
+            }
+            (None, None) => Self::unknown(),
+        };
+        usage.output_tokens = usage.output_tokens.max(said.div_ceil(4) as u64);
+        usage.source = usage.source.max(UsageSource::Estimated);
+        usage
     }
 
     /// Tokens in and out together.

@@ -3,6 +3,11 @@
 mod suite {
     /// Replies from their stream events.
     mod assembler;
+    /// Models that go in circles, and models that only seem to.
+    mod circles;
+    /// Tokens of replies that were cut, and of tries that were given up.
+    mod cut_usage;
+    mod dialect;
     /// What callers put into a conversation while it runs.
     mod edits;
     /// What all histories have in common, whatever happens in them.
@@ -18,6 +23,8 @@ mod suite {
     mod repair;
     /// Journals and stored runs, cut at every point.
     mod replay;
+    /// Schemas of which a provider was told less than they say.
+    mod schemas;
     /// What runs look like, from the first output to the last message.
     mod shapes;
     mod show;

@@ -1,6 +1,7 @@
 //! [`Fallback`]: one model after the other until one answers.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -63,19 +64,8 @@ impl Fallback {
     pub fn restarts(self, restarts: u32) -> Self {
         Self { restarts, ..self }
     }
-}
 
-impl Provider for Fallback {
-    async fn generate(&self, params: &ChatParams) -> Result<ChatResponse, LlmError> {
-        let mut stream = self.stream(params).await?;
-        let mut assembler = ReplyAssembler::detached();
-        while let Some(event) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
-            assembler.push(event?)?;
-        }
-        assembler.into_response()
-    }
-
-    async fn stream(&self, params: &ChatParams) -> Result<ChatStream, LlmError> {
+    fn attempts(&self, params: &ChatParams) -> Attempts {
         let mut attempts = Attempts {
             models: Arc::clone(&self.models),
             params: Arc::new(params.clone()),
@@ -88,7 +78,22 @@ impl Provider for Fallback {
             state: State::Over,
         };
         attempts.ask_next();
-        Ok(Box::pin(attempts))
+        attempts
+    }
+}
+
+impl Provider for Fallback {
+    async fn generate(&self, params: &ChatParams) -> Result<ChatResponse, LlmError> {
+        let mut attempts = self.attempts(params);
+        let mut assembler = ReplyAssembler::of_request(Arc::clone(&attempts.params));
+        while let Some(event) = poll_fn(|cx| Pin::new(&mut attempts).poll_next(cx)).await {
+            assembler.push(event?)?;
+        }
+        assembler.into_response()
+    }
+
+    async fn stream(&self, params: &ChatParams) -> Result<ChatStream, LlmError> {
+        Ok(Box::pin(self.attempts(params)))
     }
 
     /// That of the model that is asked first.
@@ -175,6 +180,11 @@ impl Attempts {
     fn failed(&mut self, error: LlmError) -> Option<LlmError> {
         let (attempt, name, said) = (self.attempt, self.models[self.at].name(), self.has_said);
         self.models[self.at].note(&error);
+        if let LlmError::Streaming(_) = error {
+            // Nobody wants the reply, so nobody else is asked.
+            self.state = State::Over;
+            return Some(error);
+        }
         let broke_off = said && error.is_retryable();
         if broke_off && self.restarts_left > 0 {
             self.restarts_left -= 1;
@@ -195,6 +205,8 @@ impl Attempts {
             max_attempts: attempt + 1 + left as u32,
             delay: Duration::ZERO,
             reason: format!("{name}: {error}"),
+            // What had been said is counted as it is made void.
+            may_have_cost: !said && error.may_have_cost(),
         }));
         None
     }

@@ -54,6 +54,7 @@
 //! in `spawn_blocking`.
 
 mod agent;
+pub mod context;
 mod driver;
 pub mod mock;
 pub mod provider;
@@ -66,18 +67,18 @@ pub use tool::returns as __private;
 pub use agent::Agent;
 pub use provider::provider;
 
-pub use toolloop_core::{chat, error, stream, usage};
+pub use toolloop_core::{chat, dialect, error, stream, usage};
 
 pub use futures_util::StreamExt;
 pub use tool::{
     ToolLoopConfig, ToolRegistry, tool_fn, tool_fn_with_ctx, tool_loop, tool_loop_stream,
 };
 pub use toolloop_core::{
-    Capability, ChatMessage, ChatParams, ChatResponse, ChatRole, ChatStream, ContentBlock,
+    Capability, ChatMessage, ChatParams, ChatResponse, ChatRole, ChatStream, ContentBlock, Dialect,
     DynProvider, ImageSource, JsonSchema, LlmError, LoopContext, LoopDepth, LoopEvent, Provider,
-    ProviderData, ProviderMetadata, RateLimits, StopReason, StreamEvent, TerminationReason,
-    ToolCall, ToolChoice, ToolContent, ToolDefinition, ToolError, ToolHandler, ToolLoopResult,
-    ToolOutput, ToolResult, ToolRetryConfig, Usage, UsageSource,
+    ProviderData, ProviderMetadata, RateLimits, StopReason, StreamEvent, StreamingError,
+    TerminationReason, ToolCall, ToolChoice, ToolContent, ToolDefinition, ToolError, ToolHandler,
+    ToolLimit, ToolLoopResult, ToolOutput, ToolResult, ToolRetryConfig, Usage, UsageSource,
 };
 pub use toolloop_macros::tool;
 #[doc(no_inline)]

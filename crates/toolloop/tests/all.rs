@@ -21,6 +21,9 @@ mod suite {
     /// Cancelled runs and dropped streams.
     mod cancel;
 
+    /// Tokens of replies that never came to their end.
+    mod usage;
+
     /// Messages sent while a loop runs go in before the next model call.
     mod inbox;
 
@@ -42,11 +45,20 @@ mod suite {
     /// Each fault at every event of a reply, through every API.
     mod broken_replies;
 
+    /// A run whose reply breaks or stalls goes on with what it left.
+    mod broken_runs;
+
     /// No request that a run can make is refused.
     mod never_refused;
 
     /// What later requests show of old results.
     mod masking;
+
+    /// A conversation that is too long for its request.
+    mod compaction;
+
+    /// Messages under a budget of tokens.
+    mod context;
 
     /// Panics in callbacks and in tools.
     mod panics;
@@ -71,6 +83,9 @@ mod suite {
 
     /// Runs taken forward turn by turn.
     mod handle;
+
+    /// A model that goes in circles.
+    mod circles;
 
     /// What programs rely on at compile time, and the mock they test with.
     mod surface;

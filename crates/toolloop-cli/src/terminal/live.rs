@@ -275,6 +275,7 @@ mod tests {
             max_attempts: 5,
             delay: at(2000),
             reason: "HTTP 429: Rate limit reached".to_owned(),
+            may_have_cost: false,
         };
         live.set_label("OpenAI".to_owned());
         live.retry_comes(notice, at(500));

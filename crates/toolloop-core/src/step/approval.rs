@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::State;
 use super::calls::{CallStatus, Turn};
 use super::execution::AwaitingTools;
+use crate::chat::ToolResult;
 use crate::effect::{Action, ApprovalOutcome, EffectKey, EffectKind};
 use crate::event::LoopEvent;
 use crate::run::Shared;
+use crate::tool_content::ToolContent;
 
 /// At least one call waits for its approval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,23 +43,29 @@ impl AwaitingApprovals {
         outcome: ApprovalOutcome,
     ) -> State {
         let index = key.index as usize;
-        let refusal = match outcome {
-            ApprovalOutcome::Approved => None,
+        let refused = |shared: &mut Shared, turn: &Turn, reason: String| {
+            announce_refusal(shared, turn, index, reason.clone());
+            CallStatus::refused(reason)
+        };
+        self.turn.calls[index].status = match outcome {
+            ApprovalOutcome::Approved => CallStatus::Approved,
             ApprovalOutcome::Modified(arguments) => {
                 self.turn.calls[index].modified = Some(arguments);
-                None
+                CallStatus::Approved
             }
-            ApprovalOutcome::Denied(reason) => Some(format!("This call was denied: {reason}")),
-            ApprovalOutcome::ModifiedInvalid(fault) => Some(format!(
-                "This call was approved with changed arguments, which do not fit the tool: {fault} \
-                 It was not run."
-            )),
-        };
-        self.turn.calls[index].status = match refusal {
-            None => CallStatus::Approved,
-            Some(reason) => {
-                announce_refusal(shared, &self.turn, index, reason.clone());
-                CallStatus::refused(reason)
+            ApprovalOutcome::Denied(reason) => {
+                refused(shared, &self.turn, format!("This call was denied: {reason}"))
+            }
+            ApprovalOutcome::ModifiedInvalid(fault) => {
+                let reason = format!(
+                    "This call was approved with changed arguments, which do not fit the tool: \
+                     {fault} It was not run."
+                );
+                refused(shared, &self.turn, reason)
+            }
+            ApprovalOutcome::Answered(content) => {
+                announce_answer(shared, &self.turn, index, content.clone());
+                CallStatus::settled(content, false)
             }
         };
         self.go_on(shared)
@@ -67,6 +75,13 @@ impl AwaitingApprovals {
         let asked = self.turn.calls.iter().any(|call| matches!(call.status, CallStatus::Asked));
         if asked { State::Approvals(self) } else { AwaitingTools::begin(shared, self.turn) }
     }
+}
+
+fn announce_answer(shared: &mut Shared, turn: &Turn, index: usize, content: ToolContent) {
+    let call = turn.call(index);
+    let (call_id, tool_name) = (call.id.clone(), call.name.clone());
+    let result = ToolResult { tool_call_id: call_id.clone(), content, is_error: false };
+    shared.event(LoopEvent::ToolCallAnswered { call_id, tool_name, result });
 }
 
 fn announce_refusal(shared: &mut Shared, turn: &Turn, index: usize, reason: String) {

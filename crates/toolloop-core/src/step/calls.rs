@@ -1,14 +1,15 @@
 //! Step 3: the reply's calls: which can run, whether the run goes on, whether it goes in circles.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::approval::AwaitingApprovals;
-use super::{State, ending, request, results};
+use super::{State, circles, ending, request, results};
 use crate::assembler::argument_fault;
-use crate::chat::{ChatResponse, ContentBlock, StopReason, ToolCall, ToolResult};
+use crate::chat::{CUT_OFF, ChatResponse, ContentBlock, StopReason, ToolCall, ToolResult};
+use crate::dialect::unread_call;
 use crate::effect::{Action, EffectKind, Reply};
 use crate::event::{LoopEvent, TerminationReason};
 use crate::policy::detection::{LoopAction, Repetition};
@@ -34,7 +35,13 @@ pub(crate) struct PlannedCall {
     block: usize,
     /// Arguments an approval put in the place of the model's.
     pub(crate) modified: Option<Value>,
+    /// What the model is told in front of the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) warning: Option<String>,
     pub(crate) status: CallStatus,
+    /// How long its tool ran.
+    #[serde(default)]
+    pub(crate) took: Duration,
 }
 
 /// How far a call has come.
@@ -79,19 +86,27 @@ impl CallStatus {
 
 impl Turn {
     pub(crate) fn new(shared: &Shared, reply: Reply) -> Self {
-        let Reply { mut response, cut_calls, invalid_calls } = reply;
+        let Reply { mut response, cut_calls, invalid_calls, .. } = reply;
         response.content.retain(|block| !is_empty_text(block));
         let names = shared.tool_names();
         let mut calls = Vec::new();
         for (block, content) in response.content.iter().enumerate() {
             let ContentBlock::ToolCall(call) = content else { continue };
             let position = calls.len();
+            let is_known = shared.config.runs_any_tool || names.contains(call.name.as_str());
             let refusal = match cut_calls.contains(&position) {
                 true => Some(CUT_BY_LIMIT.to_owned()),
-                false => refusal(call, &names, invalid_calls.get(&position)),
+                false if !is_known => Some(unknown(&call.name, &names)),
+                false => unfit(call, invalid_calls.get(&position)),
             };
             let status = refusal.map_or(CallStatus::Waiting, CallStatus::refused);
-            calls.push(PlannedCall { block, modified: None, status });
+            calls.push(PlannedCall {
+                block,
+                modified: None,
+                warning: None,
+                status,
+                took: Duration::ZERO,
+            });
         }
         Self { response, calls, warning: None }
     }
@@ -133,10 +148,7 @@ impl Turn {
             call.status = match status {
                 CallStatus::Settled(settled) => CallStatus::Settled(settled),
                 CallStatus::Processing(content) => CallStatus::settled(content, false),
-                CallStatus::Running => CallStatus::failed(format!(
-                    "This call was cut off while it ran: {why}. It may have taken effect in part; \
-                     check before repeating it."
-                )),
+                CallStatus::Running => CallStatus::failed(cut_off(why)),
                 CallStatus::Waiting | CallStatus::Asked | CallStatus::Approved => {
                     CallStatus::failed(format!("This call was not run: {why}."))
                 }
@@ -152,9 +164,15 @@ impl Turn {
             let ContentBlock::ToolCall(call) = &self.response.content[planned.block] else {
                 continue;
             };
-            let CallStatus::Settled(Settled { content, is_error, .. }) = planned.status else {
+            let CallStatus::Settled(Settled { mut content, is_error, .. }) = planned.status else {
                 continue;
             };
+            if let Some(warning) = planned.warning {
+                content.text = match content.is_empty() {
+                    true => warning,
+                    false => format!("{warning}\n\n{content}"),
+                };
+            }
             let result = ToolResult { tool_call_id: call.id.clone(), content, is_error };
             results.push((call.name.clone(), result));
         }
@@ -191,7 +209,7 @@ impl AwaitingStop {
 
 fn go_on(shared: &mut Shared, mut turn: Turn) -> State {
     let repetition = shared.config.loop_detection.and_then(|config| {
-        let repetition = shared.detector.observe(config, turn.response.tool_calls_iter())?;
+        let repetition = shared.repeats.observe(config, turn.response.tool_calls_iter())?;
         Some((repetition, config.action))
     });
     if let Some((Repetition { tool_name, count }, action)) = repetition {
@@ -209,11 +227,7 @@ fn go_on(shared: &mut Shared, mut turn: Turn) -> State {
             LoopAction::InjectWarning => turn.warning = Some(warning(&tool_name, count)),
         }
     }
-    if turn.calls.is_empty() {
-        answered(shared, turn)
-    } else {
-        AwaitingApprovals::begin(shared, turn)
-    }
+    if turn.calls.is_empty() { answered(shared, turn) } else { circles::in_calls(shared, turn) }
 }
 
 /// A reply without calls ends the run, unless the caller has said more meanwhile.
@@ -234,20 +248,29 @@ fn answered(shared: &mut Shared, turn: Turn) -> State {
     ending::finish(shared, Some(turn), reason)
 }
 
-/// Why a call cannot run, in words for the model.
-fn refusal(call: &ToolCall, names: &BTreeSet<&str>, invalid: Option<&String>) -> Option<String> {
-    let name = &call.name;
-    if !names.contains(name.as_str()) {
-        let known: Vec<&str> = names.iter().copied().collect();
-        return Some(match known.is_empty() {
-            true => format!("Unknown tool '{name}': no tools are available. Answer without one."),
-            false => format!("Unknown tool '{name}'. Available tools: {}.", known.join(", ")),
-        });
+/// That there is no such tool, in words for the model.
+fn unknown(name: &str, names: &BTreeSet<&str>) -> String {
+    let known: Vec<&str> = names.iter().copied().collect();
+    match known.is_empty() {
+        true => format!("Unknown tool '{name}': no tools are available. Answer without one."),
+        false => format!("Unknown tool '{name}'. Available tools: {}.", known.join(", ")),
     }
+}
+
+/// Why the arguments of a call cannot be run with, in words for the model.
+fn unfit(call: &ToolCall, invalid: Option<&String>) -> Option<String> {
+    let name = &call.name;
     let fault = argument_fault(&call.arguments).or_else(|| invalid.cloned())?;
-    Some(format!(
-        "{fault} The call was not run. Call '{name}' again with a JSON object that fits its schema."
-    ))
+    let form = match call.arguments.as_str().and_then(unread_call) {
+        Some(_) => "in that form",
+        None => "with a JSON object that fits its schema",
+    };
+    Some(format!("{fault} The call was not run. Call '{name}' again {form}."))
+}
+
+/// What the model is told of a tool that was cut.
+pub(crate) fn cut_off(why: &str) -> String {
+    format!("{CUT_OFF}{why}. It may have taken effect in part; check before repeating it.")
 }
 
 /// What the model is told under [`LoopAction::InjectWarning`].
@@ -262,3 +285,19 @@ fn warning(tool_name: &str, count: u32) -> String {
 const CUT_BY_LIMIT: &str = "The reply reached its limit of output tokens (max_tokens) inside this \
                             call, so the call was not run. Make it again with shorter arguments, \
                             or in several steps.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_in_text_is_asked_for_again_in_its_form() {
+        let arguments = Value::String("<tool:bash>ls</tool:bash>".into());
+        let call = ToolCall { id: "1".into(), name: "bash".into(), arguments };
+        let reason = unfit(&call, None);
+        let expected = "The call holds text that belongs to no parameter: write each argument as \
+                        a parameter, as the instructions show. The call was not run. Call 'bash' \
+                        again in that form.";
+        assert_eq!(reason.as_deref(), Some(expected));
+    }
+}

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::State;
-use super::calls::{CallStatus, Turn};
+use super::calls::{self, CallStatus, Turn};
+use super::compaction::AwaitingSummary;
 use super::results;
-use crate::effect::{Effect, EffectKey, EffectKind, Outcome};
+use crate::effect::{Effect, EffectKey, EffectKind, Outcome, Reply, ToolOutcome};
 use crate::event::{LoopEvent, TerminationReason};
 use crate::run::Shared;
 
@@ -16,6 +17,9 @@ use crate::run::Shared;
 pub(crate) struct Ending {
     reason: TerminationReason,
     pub(crate) turn: Option<Turn>,
+    /// The summary that was asked for; what it has cost is estimated from its request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) summary: Option<AwaitingSummary>,
     /// Aborted effects without answer.
     #[serde(with = "awaited")]
     awaited: BTreeMap<EffectKey, Effect>,
@@ -37,18 +41,20 @@ pub(crate) fn begin(state: State, shared: &mut Shared, reason: TerminationReason
     for key in awaited.keys() {
         shared.abort(*key);
     }
-    let mut turn = match state {
-        State::Stop(awaiting) => Some(awaiting.turn),
-        State::Approvals(awaiting) => Some(awaiting.turn),
-        State::Tools(awaiting) => Some(awaiting.turn),
-        _ => None,
+    let (mut turn, summary) = match state {
+        State::Stop(awaiting) => (Some(awaiting.turn), None),
+        State::Circles(awaiting) => (Some(awaiting.turn), None),
+        State::Approvals(awaiting) => (Some(awaiting.turn), None),
+        State::Tools(awaiting) => (Some(awaiting.turn), None),
+        State::Summary(awaiting) => (None, Some(awaiting)),
+        _ => (None, None),
     };
     for key in withdrawn.iter().filter(|key| key.kind == EffectKind::Tool) {
         if let Some(call) = turn.as_mut().and_then(|t| t.calls.get_mut(key.index as usize)) {
             call.status = CallStatus::Approved;
         }
     }
-    Ending { reason, turn, awaited }.go_on(shared)
+    Ending { reason, turn, summary, awaited }.go_on(shared)
 }
 
 impl Ending {
@@ -68,11 +74,32 @@ impl Ending {
     ) -> State {
         self.awaited.remove(&key);
         match outcome {
-            Outcome::Cut { partial, usage } => {
-                shared.total_usage += usage.unwrap_or_default();
+            // A summary belongs to the request that is not made any more; its tokens count.
+            Outcome::Cut { partial: Some(summary), .. }
+            | Outcome::ReplyFailed { partial: summary, .. }
+            | Outcome::Reply(Reply { response: summary, .. })
+                if key.kind == EffectKind::Compaction =>
+            {
+                shared.total_usage += summary.usage;
+                shared.event(LoopEvent::Usage(summary.usage));
+            }
+            Outcome::Cut { partial, usage, duration } => {
                 if let Some(partial) = partial {
                     shared.event(LoopEvent::Usage(partial.usage));
                     shared.keep_partial(partial);
+                }
+                match self.turn.as_mut().filter(|_| key.kind == EffectKind::Tool) {
+                    Some(turn) => turn.tool_ended(
+                        shared,
+                        key.index as usize,
+                        ToolOutcome {
+                            content: calls::cut_off(&in_words(&self.reason)).into(),
+                            is_error: true,
+                            duration: duration.unwrap_or_default(),
+                            usage,
+                        },
+                    ),
+                    None => shared.total_usage += usage.unwrap_or_default(),
                 }
             }
             // What was finished at that very moment counts as finished.
@@ -95,7 +122,7 @@ impl Ending {
                     turn.pipeline_ended(shared, key.index as usize, outcome);
                 }
             }
-            Outcome::ForceMask(_) | Outcome::Stop(_) | Outcome::Approval(_) => {}
+            Outcome::ForceMask(_) | Outcome::Stop(_) | Outcome::Loop(_) | Outcome::Approval(_) => {}
         }
         self.go_on(shared)
     }

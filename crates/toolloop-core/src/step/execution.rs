@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::State;
 use super::calls::{CallStatus, Settled, Turn};
-use super::results;
+use super::{State, circles};
 use crate::chat::ToolResult;
 use crate::effect::{Action, EffectKey, EffectKind, PipelineOutcome, StageReport, ToolOutcome};
 use crate::event::LoopEvent;
@@ -63,7 +62,7 @@ impl AwaitingTools {
                 self.start(shared, index);
             }
         }
-        if self.is_at_work() { State::Tools(self) } else { results::collect(shared, self.turn) }
+        if self.is_at_work() { State::Tools(self) } else { circles::in_results(shared, self.turn) }
     }
 
     fn start(&mut self, shared: &mut Shared, index: usize) {
@@ -96,6 +95,7 @@ impl Turn {
             ToolResult { tool_call_id: call_id.clone(), content: content.clone(), is_error };
         shared.event(LoopEvent::ToolExecutionEnd { call_id, tool_name, result, duration });
         self.calls[index].status = CallStatus::settled(content, is_error);
+        self.calls[index].took = duration;
     }
 
     /// Settles a call with what the pipeline made of its result, and tells of it.
@@ -105,6 +105,7 @@ impl Turn {
         index: usize,
         outcome: PipelineOutcome,
     ) {
+        shared.total_usage += outcome.usage.unwrap_or_default();
         for stage in outcome.stages {
             let tool_name = self.call(index).name.clone();
             shared.event(match stage {

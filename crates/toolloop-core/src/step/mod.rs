@@ -3,16 +3,20 @@
 //! 1. [`request`]: mask old results, say how long the conversation is, ask the model;
 //! 2. [`reply`]: count its tokens, ask again when it is empty;
 //! 3. [`calls`]: tell the calls that can run from those that cannot; stop condition, repetition;
+//!    [`circles`]: does the model go in circles? Asked here and, of the results, after 5.;
 //! 4. [`approval`]: have each call approved, all before the first one starts;
 //! 5. [`execution`]: run them, at once or in turn, each result through the pipeline;
 //! 6. [`results`]: put them into the conversation in call order; limit, yield, or 1. again;
 //! 7. [`masking`]: what the next request shows of old results;
+//! 8. [`compaction`]: what it shows of a conversation that has become too long;
 //!
 //! and [`ending`], which any of them may be taken to. A state is named by what it waits for and
 //! holds only what is valid then; a transition consumes it and returns the next.
 
 pub(crate) mod approval;
 pub(crate) mod calls;
+pub(crate) mod circles;
+pub(crate) mod compaction;
 pub(crate) mod ending;
 pub(crate) mod execution;
 pub(crate) mod masking;
@@ -30,6 +34,8 @@ use crate::run::{ApiMisuse, Input, Shared};
 
 use approval::AwaitingApprovals;
 use calls::{AwaitingStop, CallStatus, Turn};
+use circles::AwaitingVerdict;
+use compaction::AwaitingSummary;
 use ending::Ending;
 use execution::AwaitingTools;
 use reply::AwaitingReply;
@@ -39,10 +45,14 @@ use reply::AwaitingReply;
 pub(crate) enum State {
     /// The set of iterations to mask, before a model call.
     ForceMask,
+    /// The summary of what the request will no longer show.
+    Summary(AwaitingSummary),
     /// The model's reply.
     Reply(AwaitingReply),
     /// The stop condition's decision.
     Stop(AwaitingStop),
+    /// The decision about a model that goes in circles.
+    Circles(AwaitingVerdict),
     /// Approvals of the reply's calls.
     Approvals(AwaitingApprovals),
     /// Tools and pipelines.
@@ -79,12 +89,17 @@ pub(crate) fn advance(state: State, shared: &mut Shared, input: Input) -> State 
             shared.injected.extend(messages);
             state
         }
+        Input::OfferTools(tools) => {
+            shared.offered = Some(tools);
+            state
+        }
         Input::ReplaceMessages(messages) => {
             // The last reply's content may be edited away.
             let response = shared.last_response();
             shared.remember_reply(response, None);
             // The conversation that was edited had them in it.
             shared.injected.clear();
+            shared.truncates_only = false;
             let repairs = shared.conversation.replace(messages);
             shared.tell_repairs(repairs);
             state
@@ -105,11 +120,18 @@ fn answer(state: State, shared: &mut Shared, key: EffectKey, outcome: Outcome) -
     match (state, outcome) {
         (State::Ending(ending), outcome) => ending.on_outcome(shared, key, outcome),
         (State::ForceMask, Outcome::ForceMask(forced)) => request::ask(shared, &forced),
+        (State::Summary(awaiting), Outcome::Reply(reply)) => {
+            awaiting.on_summary(shared, reply.response, None)
+        }
+        (State::Summary(awaiting), Outcome::ReplyFailed { failure, partial }) => {
+            awaiting.on_summary(shared, partial, Some(failure))
+        }
         (State::Reply(awaiting), Outcome::Reply(reply)) => awaiting.on_reply(shared, reply),
         (State::Reply(awaiting), Outcome::ReplyFailed { failure, partial }) => {
             awaiting.on_failure(shared, failure, partial)
         }
         (State::Stop(awaiting), Outcome::Stop(decision)) => awaiting.on_decision(shared, decision),
+        (State::Circles(awaiting), Outcome::Loop(verdict)) => awaiting.on_verdict(shared, verdict),
         (State::Approvals(awaiting), Outcome::Approval(outcome)) => {
             awaiting.on_approval(shared, key, outcome)
         }
@@ -130,7 +152,8 @@ impl State {
             // A cancel or a clock may always come late.
             (_, Input::Cancel | Input::Now(_)) => Ok(()),
             (Self::Finished(_), _) => Err(ApiMisuse::Finished),
-            (Self::Yielded, _) | (_, Input::Inject(_) | Input::Stop { .. }) => Ok(()),
+            (Self::Yielded, _) => Ok(()),
+            (_, Input::Inject(_) | Input::OfferTools(_) | Input::Stop { .. }) => Ok(()),
             (_, Input::Continue | Input::ReplaceMessages(_)) => Err(ApiMisuse::NotYielded),
         }
     }
@@ -150,9 +173,12 @@ impl State {
         }
         let fits = match outcome {
             Outcome::Cut { .. } => matches!(self, Self::Ending(_)),
-            Outcome::Reply(_) | Outcome::ReplyFailed { .. } => key.kind == EffectKind::Model,
+            Outcome::Reply(_) | Outcome::ReplyFailed { .. } => {
+                matches!(key.kind, EffectKind::Model | EffectKind::Compaction)
+            }
             Outcome::ForceMask(_) => key.kind == EffectKind::ForceMask,
             Outcome::Stop(_) => key.kind == EffectKind::Stop,
+            Outcome::Loop(_) => key.kind == EffectKind::Loop,
             Outcome::Approval(_) => key.kind == EffectKind::Approval,
             Outcome::Tool(_) => key.kind == EffectKind::Tool,
             Outcome::Pipeline(_) => key.kind == EffectKind::Pipeline,
@@ -171,10 +197,15 @@ impl State {
     fn turn(&self) -> Option<&Turn> {
         match self {
             Self::Stop(awaiting) => Some(&awaiting.turn),
+            Self::Circles(awaiting) => Some(&awaiting.turn),
             Self::Approvals(awaiting) => Some(&awaiting.turn),
             Self::Tools(awaiting) => Some(&awaiting.turn),
             Self::Ending(ending) => ending.turn.as_ref(),
-            Self::ForceMask | Self::Reply(_) | Self::Yielded | Self::Finished(_) => None,
+            Self::ForceMask
+            | Self::Summary(_)
+            | Self::Reply(_)
+            | Self::Yielded
+            | Self::Finished(_) => None,
         }
     }
 
@@ -182,8 +213,10 @@ impl State {
     fn outstanding_keys(&self, shared: &Shared) -> impl Iterator<Item = EffectKey> {
         let single = match self {
             Self::ForceMask => Some(shared.key(EffectKind::ForceMask, 0)),
+            Self::Summary(awaiting) => Some(awaiting.key(shared)),
             Self::Reply(awaiting) => Some(awaiting.key(shared)),
             Self::Stop(_) => Some(shared.key(EffectKind::Stop, 0)),
+            Self::Circles(awaiting) => Some(awaiting.key(shared)),
             _ => None,
         };
         let calls = match self {
@@ -212,7 +245,12 @@ impl State {
         let action = |key: EffectKey| match key.kind {
             EffectKind::Model => Some(Action::CallModel),
             EffectKind::ForceMask => Some(Action::ReadForceMask),
+            EffectKind::Compaction => Some(Action::Summarize),
             EffectKind::Stop => Some(Action::DecideStop),
+            EffectKind::Loop => match self {
+                Self::Circles(awaiting) => Some(awaiting.action()),
+                _ => None,
+            },
             EffectKind::Approval => Some(Action::Approve(self.turn()?.effective_call(key.index))),
             EffectKind::Tool => Some(Action::RunTool(self.turn()?.effective_call(key.index))),
             EffectKind::Pipeline => self.turn()?.processing(key.index),

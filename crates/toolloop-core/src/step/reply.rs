@@ -40,7 +40,8 @@ impl AwaitingReply {
         self.asked_before as usize + if self.is_final_answer { 2 } else { 0 }
     }
 
-    pub(crate) fn on_reply(self, shared: &mut Shared, reply: Reply) -> State {
+    pub(crate) fn on_reply(self, shared: &mut Shared, mut reply: Reply) -> State {
+        shared.told_of(std::mem::take(&mut reply.reduced_schemas));
         shared.total_usage += reply.response.usage;
         shared.event(LoopEvent::Usage(reply.response.usage));
         if says_nothing(&reply.response) && follows_results(shared) {

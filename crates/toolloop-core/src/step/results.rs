@@ -6,7 +6,7 @@ use crate::chat::ChatMessage;
 use crate::policy::masking::estimate_tokens;
 use crate::run::Shared;
 
-/// Ends a turn whose calls are all settled.
+/// Takes a turn whose calls are all settled, and whose results nobody objects to.
 pub(crate) fn collect(shared: &mut Shared, mut turn: Turn) -> State {
     let warning = turn.warning.take();
     append(shared, turn);

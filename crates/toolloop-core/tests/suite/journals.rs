@@ -14,18 +14,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use toolloop_core::effect::{ApprovalOutcome, EffectKind};
+use toolloop_core::effect::{ApprovalOutcome, EffectKind, LoopVerdict};
 use toolloop_core::journal::{FORMAT_VERSION, Record, ReplayError, replay};
 use toolloop_core::run::{Input, Run, RunConfig};
 use toolloop_core::{
-    ChatMessage, ChatParams, ImageSource, LoopAction, LoopDetectionConfig,
-    ObservationMaskingConfig, ProviderData, StopDecision, StopReason, StreamEvent, ToolContent,
-    ToolImage,
+    ChatMessage, ChatParams, CompactionConfig, CompactionMethod, ImageSource, LoopAction,
+    LoopDetectionConfig, LoopDetectorConfig, ObservationMaskingConfig, ProviderData, StopDecision,
+    StopReason, StreamEvent, ToolContent, ToolImage,
 };
 
 use super::show;
 use super::sim::Sim;
-use super::world::{Said, When, World, call_events, failure, key, ms, output, usage};
+use super::world::{Said, When, World, call_events, definitions, failure, key, ms, output, usage};
 
 #[test]
 fn journals_of_all_formats_lead_to_the_same_end() {
@@ -165,11 +165,15 @@ fn worlds() -> Vec<(&'static str, Sim)> {
     vec![
         ("approvals", sim(approvals())),
         ("cancelled", sim(cancelled())),
+        ("circles", sim(circles())),
         ("edited", sim(edited())),
         ("failed", sim(failed())),
         ("left-at-work", left_at_work()),
         ("masked", sim(masked())),
+        ("offered", sim(offered())),
+        ("pruned", sim(pruned())),
         ("repeated", sim(repeated())),
+        ("shortened", sim(shortened())),
         ("stopped", sim(stopped())),
     ]
 }
@@ -227,6 +231,38 @@ fn cancelled() -> World {
         .caller(When::At(ms(17)), Input::Cancel);
     world.too_late.at.insert(key("t/1/1"), true);
     world
+}
+
+/// The same call with the same result, until somebody is asked once too often.
+fn circles() -> World {
+    let mut world = World::new("go").config(|config| {
+        config.loop_detector =
+            Some(LoopDetectorConfig { max_exact_duplicates: 1, ..LoopDetectorConfig::default() });
+        config.has_loop_decision = true;
+    });
+    for n in 1..=4 {
+        let (id, at) = (format!("c{n}"), format!("m/{n}"));
+        world = world
+            .says(&at, Said::calls(&[(&id, "add", json!({"x": 1}))]))
+            .tool(&format!("t/{n}/0"), output("the same"));
+    }
+    world.verdicts.at.insert(key("l/4"), LoopVerdict::Terminate);
+    world
+}
+
+/// Other tools from the second model call on, and names that nobody knows.
+fn offered() -> World {
+    let offer = |names: &[&str]| Input::OfferTools(definitions(names));
+    World::new("go")
+        .config(|config| {
+            config.runs_any_tool = true;
+            config.yield_turns = true;
+        })
+        .says("m/1", Said::calls(&[("a", "nobody", json!({}))]))
+        .says("m/2", Said::calls(&[("b", "new", json!({}))]))
+        .caller(When::At(ms(15)), offer(&["new"]))
+        .caller(When::Yielded, Input::Continue)
+        .caller(When::Yielded, offer(&[]))
 }
 
 /// A damaged conversation to begin with, edits between turns, more said while a tool runs.
@@ -291,6 +327,36 @@ fn masked() -> World {
     }
     world.force_masks.at.insert(key("f/5"), vec![4]);
     world.tool("t/2/0", failure("a failure is never masked, however long it is"))
+}
+
+fn pruned() -> World {
+    let mut world = World::new("go").config(|config| config.max_tool_turns = Some(1));
+    for n in 1..=3 {
+        let id = format!("c{n}");
+        world = world.says(&format!("m/{n}"), Said::calls(&[(&id, "add", json!({"n": n}))]));
+    }
+    world
+}
+
+/// A summary, a summary that fails and is replaced by a line, more said while one is made.
+fn shortened() -> World {
+    let mut world = World::new("go").config(|config| {
+        let (threshold, target) = (300, 200);
+        let method = CompactionMethod::Summary;
+        config.compaction =
+            Some(CompactionConfig { threshold, target, method, max_summary_tokens: 30 });
+    });
+    for n in 1..=4 {
+        let id = format!("c{n}");
+        world = world
+            .says(&format!("m/{n}"), Said::calls(&[(&id, "add", json!({"n": n}))]))
+            .tool(&format!("t/{n}/0"), output(format!("long {n} ").repeat(100)));
+    }
+    world
+        .says("c/3", Said::text("1 was added."))
+        .says("c/4", Said::broken(vec![StreamEvent::TextDelta("2 was".into())]))
+        .says("c/5", Said::text("3 was added."))
+        .caller(When::At(ms(45)), Input::Inject(vec![ChatMessage::user("quickly")]))
 }
 
 fn repeated() -> World {

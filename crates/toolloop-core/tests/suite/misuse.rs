@@ -75,7 +75,7 @@ fn a_second_answer() {
 
 #[test]
 fn an_answer_of_another_kind() {
-    let cut = Outcome::Cut { partial: None, usage: None };
+    let cut = Outcome::Cut { partial: None, usage: None, duration: None };
     for wrong in [Outcome::Stop(StopDecision::Continue), reply(Vec::new()), cut] {
         refuses(at_first_tool(), answer("t/1/0", wrong), ApiMisuse::WrongOutcome(key("t/1/0")));
     }
@@ -101,7 +101,8 @@ fn a_cut_reply_with_a_call() {
     drain(&mut run);
     run.handle_input(Input::Cancel).unwrap();
     drain(&mut run);
-    let cut = Outcome::Cut { partial: Some(response(vec![call("a")])), usage: None };
+    let partial = Some(response(vec![call("a")]));
+    let cut = Outcome::Cut { partial, usage: None, duration: None };
     refuses(run, answer("m/1", cut), ApiMisuse::MalformedReply(key("m/1")));
 }
 

@@ -6,16 +6,19 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 use toolloop_core::effect::{
-    ApprovalOutcome, Outcome, PipelineOutcome, Reply, StageReport, ToolOutcome,
+    ApprovalOutcome, LoopVerdict, Outcome, PipelineOutcome, Reply, StageReport, ToolOutcome,
 };
 use toolloop_core::run::{Input, RunConfig};
 use toolloop_core::{
-    ChatMessage, ChatResponse, ChatRole, ContentBlock, Failure, ImageSource, LoopAction,
-    LoopDetectionConfig, ObservationMaskingConfig, ProviderData, StopDecision, StopReason,
-    StreamEvent, ToolCall, ToolContent, ToolImage, ToolResult, Usage,
+    ChatMessage, ChatResponse, ChatRole, CompactionConfig, CompactionMethod, ContentBlock,
+    DetectionAction, Failure, ImageSource, LoopAction, LoopDetectionConfig, LoopDetectorConfig,
+    ObservationMaskingConfig, ProviderData, StopDecision, StopReason, StreamEvent, ToolCall,
+    ToolContent, ToolImage, ToolResult, Usage,
 };
 
-use super::world::{Said, Script, When, World, call_events, failure, ms, output, usage};
+use super::world::{
+    Said, Script, When, World, call_events, definitions, failure, ms, output, usage,
+};
 
 /// So many cases, or as many as `PROPTEST_CASES` says. A failure prints the whole input, which is
 /// a test of its own, so no seeds are kept in files.
@@ -33,14 +36,14 @@ pub(crate) fn worlds() -> impl Strategy<Value = World> {
         vec(said(), 1..6),
         vec(tool_outcome(), 1..5),
         vec(approval(), 1..5),
-        vec(stop_decision(), 1..6),
+        (vec(stop_decision(), 1..6), vec(verdict(), 1..4)),
         vec(pipeline(), 1..4),
         vec(vec(0..5u32, 0..3), 1..3),
         vec(option::weighted(0.9, (0..40u64).prop_map(ms)), 1..6),
     );
     let rest = (config(), conversations(), vec(caller(), 0..4), any::<[bool; 3]>());
     (decks, rest, any::<u64>(), any::<u64>()).prop_map(|(decks, rest, seed, order)| {
-        let (model, tools, approvals, stops, pipelines, force_masks, mut takes) = decks;
+        let (model, tools, approvals, (stops, verdicts), pipelines, force_masks, mut takes) = decks;
         let (config, damaged, caller, [is_damaged, is_late, is_eager]) = rest;
         let mut world = World::new("go");
         let tools_known = std::mem::take(&mut world.config.tools);
@@ -56,6 +59,7 @@ pub(crate) fn worlds() -> impl Strategy<Value = World> {
             tools: deck(tools),
             approvals: deck(approvals),
             stops: deck(stops),
+            verdicts: deck(verdicts),
             pipelines: deck(pipelines),
             force_masks: deck(force_masks),
             takes: deck(takes),
@@ -80,11 +84,29 @@ fn config() -> impl Strategy<Value = RunConfig> {
     let masking = (0..3u32, 0..12u32).prop_map(|(max_iterations_to_keep, min_tokens_to_mask)| {
         ObservationMaskingConfig { max_iterations_to_keep, min_tokens_to_mask }
     });
-    let options =
-        (option::of(detection), option::of(masking), option::of((1..200u64).prop_map(ms)));
-    (0..7u32, any::<[bool; 7]>(), options).prop_map(|(max_iterations, flags, options)| {
-        let [parallel, approval, stop_when, pipeline, force_mask, final_answer, yields] = flags;
-        let (loop_detection, masking, timeout) = options;
+    use DetectionAction::{Continue, Terminate, Warn};
+    let actions = || select(vec![Continue, Warn, Warn, Terminate]);
+    let circles = (0..3usize, actions(), actions(), any::<bool>()).prop_map(
+        |(max_exact_duplicates, first, second, result_aware)| LoopDetectorConfig {
+            max_exact_duplicates,
+            first_detection_action: first,
+            second_detection_action: second,
+            result_aware,
+            ..LoopDetectorConfig::default()
+        },
+    );
+    let options = (
+        (option::of(detection), option::of(circles)),
+        option::of(masking),
+        option::of((1..200u64).prop_map(ms)),
+        option::of(0..4u32),
+        option::of(compaction()),
+    );
+    (0..7u32, any::<[bool; 9]>(), options).prop_map(|(max_iterations, flags, options)| {
+        let [parallel, approval, stop_when, pipeline, force_mask, final_answer, yields, ..] = flags;
+        let [.., decides, runs_any_tool] = flags;
+        let ((loop_detection, loop_detector), masking, timeout, max_tool_turns, compaction) =
+            options;
         RunConfig {
             max_iterations,
             parallel_tool_execution: parallel,
@@ -93,27 +115,49 @@ fn config() -> impl Strategy<Value = RunConfig> {
             has_pipeline: pipeline,
             has_force_mask: force_mask,
             loop_detection,
+            loop_detector,
+            has_loop_decision: decides,
             timeout,
             masking,
+            max_tool_turns,
+            compaction,
             final_answer,
             yield_turns: yields,
             tools: Vec::new(),
+            runs_any_tool,
         }
     })
+}
+
+/// Thresholds around what these small worlds hold, and around what asking for a summary takes.
+fn compaction() -> impl Strategy<Value = CompactionConfig> {
+    let threshold = prop_oneof![0..200u32, 200..600u32];
+    let method = select(vec![CompactionMethod::Summary, CompactionMethod::Truncation]);
+    (threshold, 0..300u32, method, 0..60u32).prop_map(
+        |(threshold, target, method, max_summary_tokens)| CompactionConfig {
+            threshold,
+            target,
+            method,
+            max_summary_tokens,
+        },
+    )
 }
 
 fn caller() -> impl Strategy<Value = (When, Input)> {
     let at = (0..150u64).prop_map(|n| When::At(ms(n)));
     let inject = || conversations().prop_map(Input::Inject);
+    let offer = || select(vec![vec!["add"], vec![], vec!["new", "add"]]);
+    let offer = || offer().prop_map(|names| Input::OfferTools(definitions(&names)));
     let stop = option::of(Just("enough".to_owned())).prop_map(|reason| Input::Stop { reason });
     prop_oneof![
-        (at.clone(), inject()),
+        (at.clone(), prop_oneof![3 => inject(), 1 => offer()]),
         (at, prop_oneof![3 => inject(), 1 => Just(Input::Cancel), 1 => stop.clone()]),
         (
             Just(When::Yielded),
             prop_oneof![
                 3 => conversations().prop_map(Input::ReplaceMessages),
                 2 => inject(),
+                1 => offer(),
                 3 => Just(Input::Continue),
                 1 => Just(Input::Cancel),
                 1 => stop,
@@ -235,17 +279,18 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
     let calls = || proptest::collection::btree_set(0..4usize, 0..3);
     let reply = (response(), calls(), calls()).prop_map(|(response, cut_calls, invalid)| {
         let invalid_calls = invalid.into_iter().map(|at| (at, "wrong".to_owned())).collect();
-        Outcome::Reply(Reply { response, cut_calls, invalid_calls })
+        Outcome::Reply(Reply { response, cut_calls, invalid_calls, ..Reply::default() })
     });
     let failed = response()
         .prop_map(|partial| Outcome::ReplyFailed { failure: Failure::EmptyReply, partial });
     let cut = (option::of(response()), option::of(tokens()))
-        .prop_map(|(partial, usage)| Outcome::Cut { partial, usage });
+        .prop_map(|(partial, usage)| Outcome::Cut { partial, usage, duration: None });
     prop_oneof![
         3 => reply,
         1 => failed,
         1 => Just(Outcome::ForceMask([1].into())),
         1 => stop_decision().prop_map(Outcome::Stop),
+        1 => verdict().prop_map(Outcome::Loop),
         1 => approval().prop_map(Outcome::Approval),
         1 => tool_outcome().prop_map(Outcome::Tool),
         1 => pipeline().prop_map(Outcome::Pipeline),
@@ -273,11 +318,15 @@ fn tool_content() -> impl Strategy<Value = ToolContent> {
         .prop_map(|(text, images, structured)| ToolContent { text, images, structured })
 }
 
+/// What a person says in the place of a tool.
+pub(crate) const ANSWER: &str = "a person knows it";
+
 fn approval() -> impl Strategy<Value = ApprovalOutcome> {
     prop_oneof![
         3 => Just(ApprovalOutcome::Approved),
         1 => Just(ApprovalOutcome::Denied("no".into())),
         1 => Just(ApprovalOutcome::Modified(json!({"x": 9}))),
+        1 => Just(ApprovalOutcome::Answered(ANSWER.into())),
         1 => Just(ApprovalOutcome::ModifiedInvalid("'x' is no number.".into())),
     ]
 }
@@ -290,6 +339,10 @@ fn stop_decision() -> impl Strategy<Value = StopDecision> {
     ]
 }
 
+fn verdict() -> impl Strategy<Value = LoopVerdict> {
+    select(vec![LoopVerdict::GoOn, LoopVerdict::GoOn, LoopVerdict::Terminate])
+}
+
 fn pipeline() -> impl Strategy<Value = PipelineOutcome> {
     let stages = vec(
         select(vec![
@@ -299,7 +352,11 @@ fn pipeline() -> impl Strategy<Value = PipelineOutcome> {
         ]),
         0..3,
     );
-    (option::of("[a-z]{0,9}"), stages).prop_map(|(text, stages)| PipelineOutcome { text, stages })
+    (option::of("[a-z]{0,9}"), stages).prop_map(|(text, stages)| PipelineOutcome {
+        text,
+        stages,
+        usage: None,
+    })
 }
 
 // ---- conversations --------------------------------------------------------------------------

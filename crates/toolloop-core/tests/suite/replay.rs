@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use toolloop_core::{ChatParams, ChatResponse};
+use toolloop_core::{ChatMessage, ChatParams, ChatResponse, CompactionConfig, CompactionMethod};
 
 use super::plan::{cases, worlds};
 use super::sim::{Seen, Sim};
-use super::world::World;
+use super::world::{World, ms};
 
 proptest! {
     #![proptest_config(cases(150))]
@@ -36,6 +36,30 @@ proptest! {
         let stored = Sim::new(world).reloading().into_end();
         prop_assert_eq!(stored.entries, stayed.entries);
         prop_assert_eq!(stored.run, stayed.run);
+    }
+}
+
+/// What a summary that was cut has cost is told from its own request, also by a run that was
+/// loaded between the cut and its outcome.
+#[test]
+fn a_summary_that_is_cut_costs_the_same_after_a_reload() {
+    let compaction = CompactionConfig {
+        threshold: 300,
+        target: 100,
+        method: CompactionMethod::Summary,
+        max_summary_tokens: 30,
+    };
+    let mut world = World::new("go").hangs("c/1");
+    world.config.compaction = Some(compaction);
+    world.config.timeout = Some(ms(5));
+    world.params.messages.push(ChatMessage::assistant("long ".repeat(600)));
+    world.params.messages.push(ChatMessage::user("go on"));
+    let whole = Sim::new(world).into_end();
+    assert_eq!(whole.entries.len(), 2);
+    for inputs in 0..=2 {
+        let resumed = whole.resumed(inputs).into_end();
+        assert_eq!(resumed.entries, whole.entries);
+        assert_eq!(end(&resumed), end(&whole));
     }
 }
 

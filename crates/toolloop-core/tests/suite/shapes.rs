@@ -1,11 +1,11 @@
 //! What runs look like, from the first output to the last message.
 
 use serde_json::json;
-use toolloop_core::effect::ApprovalOutcome;
+use toolloop_core::effect::{ApprovalOutcome, LoopVerdict};
 use toolloop_core::run::Input;
 use toolloop_core::{
-    ChatMessage, LoopAction, LoopDetectionConfig, ObservationMaskingConfig, StopDecision,
-    StopReason, StreamEvent,
+    ChatMessage, LoopAction, LoopDetectionConfig, LoopDetectorConfig, ObservationMaskingConfig,
+    StopDecision, StopReason, StreamEvent,
 };
 
 use super::sim::Sim;
@@ -228,5 +228,38 @@ fn injected_during_the_answer() {
         .says("m/1", Said::text("First."))
         .says("m/2", Said::text("Second."))
         .caller(When::At(ms(5)), Input::Inject(vec![ChatMessage::user("wait")]));
+    snapshot!(world);
+}
+
+/// A call that was found twice over, in its own words and in its results.
+#[test]
+fn circles() {
+    let circles = LoopDetectorConfig { max_exact_duplicates: 1, ..LoopDetectorConfig::default() };
+    let mut world = World::new("go").config(|config| config.loop_detector = Some(circles));
+    for n in 1..=4 {
+        let (id, at) = (format!("c{n}"), format!("m/{n}"));
+        let calls = [(id.as_str(), "add", json!({"x": 1})), ("d", "search", json!({"n": n}))];
+        world = world
+            .says(&at, Said::calls(&calls))
+            .tool(&format!("t/{n}/0"), output("the same"))
+            .tool(&format!("t/{n}/1"), failure("no index"));
+    }
+    snapshot!(world);
+}
+
+#[test]
+fn circles_that_somebody_decides_about() {
+    let circles = LoopDetectorConfig { max_exact_duplicates: 1, ..LoopDetectorConfig::default() };
+    let mut world = World::new("go").config(|config| {
+        config.loop_detector = Some(circles);
+        config.has_loop_decision = true;
+    });
+    for n in 1..=3 {
+        let (id, at) = (format!("c{n}"), format!("m/{n}"));
+        world = world
+            .says(&at, Said::calls(&[(&id, "search", json!({"n": n}))]))
+            .tool(&format!("t/{n}/0"), failure("no index"));
+    }
+    world.verdicts.at.insert(key("l/3/1"), LoopVerdict::Terminate);
     snapshot!(world);
 }

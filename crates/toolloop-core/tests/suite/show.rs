@@ -14,7 +14,12 @@ pub(crate) fn effect(effect: &Effect) -> String {
     let what = match &effect.action {
         Action::CallModel => "ask the model".to_owned(),
         Action::ReadForceMask => "read the force-mask set".to_owned(),
+        Action::Summarize => "ask for a summary".to_owned(),
         Action::DecideStop => "decide whether to stop".to_owned(),
+        Action::DecideLoop(found) => {
+            let found = found.iter().map(|found| format!("{}: {found}", found.call_id));
+            format!("go on? {}", found.collect::<Vec<_>>().join(" · "))
+        }
         Action::Approve(call) => format!("approve {call}?"),
         Action::RunTool(call) => format!("run {call}"),
         Action::ProcessResult { tool_name, result } => {
@@ -36,13 +41,16 @@ pub(crate) fn input(input: &Input) -> String {
 
 fn outcome(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Reply(Reply { response, cut_calls, invalid_calls }) => {
+        Outcome::Reply(Reply { response, cut_calls, invalid_calls, reduced_schemas }) => {
             let mut line = format!("{} ({})", blocks(&response.content), response.stop_reason);
             if !cut_calls.is_empty() {
                 line.push_str(&format!(", cut: {cut_calls:?}"));
             }
             if !invalid_calls.is_empty() {
                 line.push_str(&format!(", invalid: {invalid_calls:?}"));
+            }
+            if !reduced_schemas.is_empty() {
+                line.push_str(&format!(", reduced: {reduced_schemas:?}"));
             }
             line
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use toolloop_core::effect::{Action, Effect, EffectKey, EffectKind, Outcome};
 use toolloop_core::journal::{Record, replay};
+use toolloop_core::policy::window::request_tokens;
 use toolloop_core::run::{Input, Output, Run};
 use toolloop_core::transcript::keeps_grammar;
 use toolloop_core::{ChatMessage, LoopEvent, ReplyAssembler};
@@ -206,8 +207,14 @@ impl Sim {
         if let Action::RunTool(call) = &effect.action {
             assert_eq!(self.started.insert(call.id.clone(), key), None, "{key} repeats an id");
         }
+        if key.kind == EffectKind::Compaction {
+            let params = self.run.summary_params().unwrap();
+            let limit = self.world.config.compaction.unwrap().threshold;
+            assert!(request_tokens(&params) <= limit, "{key} is itself too long");
+            assert!(keeps_grammar(&params.messages), "{key}");
+        }
         let answered_at_once = self.begin(effect);
-        if answered_at_once && self.world.is_eager && key.kind != EffectKind::Model {
+        if answered_at_once && self.world.is_eager && !is_model_call(key) {
             let entry = self.answer(key);
             self.apply(entry);
         }
@@ -223,8 +230,8 @@ impl Sim {
         if !self.world.config.parallel_tool_execution && key.kind >= EffectKind::Tool {
             assert_eq!(self.keys_at_work(), [], "{key} is not alone");
         }
-        let is_model = key.kind == EffectKind::Model;
-        if is_model {
+        let is_model = is_model_call(key);
+        if key.kind == EffectKind::Model {
             let messages = self.run.params().messages.clone();
             assert!(keeps_grammar(&messages), "{key}: {}", show::conversation(&messages));
             self.requests.push((key, messages));
@@ -300,13 +307,13 @@ impl Sim {
 
     fn outcome(&mut self, key: EffectKey, work: AtWork) -> Outcome {
         match work.effect.action {
-            Action::CallModel => {
+            Action::CallModel | Action::Summarize => {
                 let said = self.world.said(key);
                 let mut assembler = work.assembler.unwrap();
                 for event in said.events {
                     match assembler.push(event) {
-                        Ok(Some(event)) => self.see(event, true),
-                        Ok(None) => {}
+                        Ok(Some(event)) if key.kind == EffectKind::Model => self.see(event, true),
+                        Ok(_) => {}
                         Err(failure) => return assembler.fail(failure),
                     }
                 }
@@ -330,6 +337,7 @@ impl Sim {
                 }
                 Outcome::Stop(self.world.decide_stop(key))
             }
+            Action::DecideLoop(_) => Outcome::Loop(self.world.judge(key)),
             Action::Approve(_) => Outcome::Approval(self.world.approve(key)),
             Action::RunTool(call) => Outcome::Tool(self.world.run_tool(key, &call)),
             Action::ProcessResult { result, .. } => {
@@ -353,12 +361,16 @@ impl Sim {
             Action::RunTool(call) => self.world.run_tool(key, call).usage,
             _ => None,
         };
-        Outcome::Cut { partial, usage }
+        Outcome::Cut { partial, usage, duration: None }
     }
 
     fn clock_text(&self) -> u128 {
         self.clock.as_millis()
     }
+}
+
+fn is_model_call(key: EffectKey) -> bool {
+    matches!(key.kind, EffectKind::Model | EffectKind::Compaction)
 }
 
 fn with_faults(mut outcome: Outcome) -> Outcome {

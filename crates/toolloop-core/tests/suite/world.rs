@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolloop_core::effect::{
-    ApprovalOutcome, EffectKey, EffectKind, PipelineOutcome, StageReport, ToolOutcome,
+    ApprovalOutcome, EffectKey, EffectKind, LoopVerdict, PipelineOutcome, StageReport, ToolOutcome,
 };
 use toolloop_core::run::{Input, RunConfig, ToolSpec};
 use toolloop_core::{
@@ -25,6 +25,7 @@ pub(crate) struct World {
     pub(crate) tools: Script<ToolOutcome>,
     pub(crate) approvals: Script<ApprovalOutcome>,
     pub(crate) stops: Script<StopDecision>,
+    pub(crate) verdicts: Script<LoopVerdict>,
     pub(crate) pipelines: Script<PipelineOutcome>,
     pub(crate) force_masks: Script<Vec<u32>>,
     /// How long an effect takes; `None`: until it is cut.
@@ -51,6 +52,7 @@ impl fmt::Debug for World {
             .field("tools", &format_args!("{:?}", self.tools))
             .field("approvals", &format_args!("{:?}", self.approvals))
             .field("stops", &format_args!("{:?}", self.stops))
+            .field("verdicts", &format_args!("{:?}", self.verdicts))
             .field("pipelines", &format_args!("{:?}", self.pipelines))
             .field("force_masks", &format_args!("{:?}", self.force_masks))
             .field("takes", &format_args!("{:?}", self.takes))
@@ -151,6 +153,17 @@ pub(crate) fn failure(content: &str) -> ToolOutcome {
     ToolOutcome { is_error: true, ..output(content) }
 }
 
+/// Tools that take any object.
+pub(crate) fn definitions(names: &[&str]) -> Vec<ToolDefinition> {
+    let definition = |name: &&str| ToolDefinition {
+        name: (*name).to_owned(),
+        description: String::new(),
+        parameters: json!({"type": "object"}).into(),
+        retry: None,
+    };
+    names.iter().map(definition).collect()
+}
+
 pub(crate) fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
@@ -169,17 +182,11 @@ impl World {
             name: (*name).to_owned(),
             effect_class: EffectClass::default(),
         };
-        let definition = |name: &&str| ToolDefinition {
-            name: (*name).to_owned(),
-            description: String::new(),
-            parameters: json!({"type": "object"}).into(),
-            retry: None,
-        };
         Self {
             config: RunConfig { tools: names.iter().map(spec).collect(), ..RunConfig::default() },
             params: ChatParams {
                 messages: vec![ChatMessage::user(question)],
-                tools: Some(names.iter().map(definition).collect()),
+                tools: Some(definitions(&names)),
                 ..ChatParams::default()
             },
             ..Self::default()
@@ -238,6 +245,10 @@ impl World {
         self.stops.pick(key, self.seed).cloned().unwrap_or(StopDecision::Continue)
     }
 
+    pub(crate) fn judge(&self, key: EffectKey) -> LoopVerdict {
+        self.verdicts.pick(key, self.seed).copied().unwrap_or(LoopVerdict::GoOn)
+    }
+
     pub(crate) fn run_tool(&self, key: EffectKey, call: &ToolCall) -> ToolOutcome {
         let scripted = self.tools.pick(key, self.seed).cloned();
         let mut outcome = scripted.unwrap_or_else(|| output(format!("{call} gave {key}")));
@@ -258,6 +269,7 @@ impl World {
         PipelineOutcome {
             text: Some(short),
             stages: vec![StageReport::Processed { original, now }],
+            usage: None,
         }
     }
 
@@ -267,9 +279,11 @@ impl World {
 
     pub(crate) fn duration(&self, key: EffectKey) -> Option<Duration> {
         let usual = match key.kind {
-            EffectKind::Model | EffectKind::Tool => ms(10),
+            EffectKind::Model | EffectKind::Tool | EffectKind::Compaction => ms(10),
             EffectKind::Approval => ms(5),
-            EffectKind::ForceMask | EffectKind::Stop | EffectKind::Pipeline => Duration::ZERO,
+            EffectKind::ForceMask | EffectKind::Stop | EffectKind::Loop | EffectKind::Pipeline => {
+                Duration::ZERO
+            }
         };
         self.takes.pick(key, self.order).copied().unwrap_or(Some(usual))
     }
@@ -286,7 +300,12 @@ impl World {
 
 /// A number for a key and a seed, the same for ever (splitmix64).
 pub(crate) fn mix(key: EffectKey, seed: u64) -> u64 {
-    let kind = key.kind as u64;
+    let kind = match key.kind {
+        EffectKind::ForceMask => 0,
+        // It came later; the numbers of the others stay.
+        EffectKind::Compaction => 6,
+        kind => kind as u64 - 1,
+    };
     let mut n = seed ^ (u64::from(key.iteration) << 40) ^ (kind << 32) ^ u64::from(key.index);
     n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -23,8 +23,9 @@ impl Retries {
     /// The pause before the next try; `None`: there is none.
     ///
     /// A provider that asks for more patience than is reasonable in the middle of a call gets no
-    /// second try; its wish goes to the caller with the error.
-    pub(super) fn next(&mut self, failed: &AttemptError) -> Option<RetryNotice> {
+    /// second try; its wish goes to the caller with the error. `heard`: the server had begun to
+    /// answer.
+    pub(super) fn next(&mut self, failed: &AttemptError, heard: bool) -> Option<RetryNotice> {
         let retries = match failed.class {
             RetryClass::Never => 0,
             RetryClass::Network => self.max_retries.min(NETWORK_RETRIES),
@@ -44,6 +45,7 @@ impl Retries {
             max_attempts: retries + 1,
             delay,
             reason: failed.error.to_string(),
+            may_have_cost: heard || failed.error.may_have_cost(),
         };
         self.attempt += 1;
         Some(notice)

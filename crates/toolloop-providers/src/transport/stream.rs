@@ -342,7 +342,7 @@ impl<D: Decoder> ReplyStream<D> {
 
     fn fail(&mut self, failed: AttemptError) {
         let silent = self.phase == Phase::Silent;
-        if silent && let Some(notice) = self.retries.next(&failed) {
+        if silent && let Some(notice) = self.retries.next(&failed, self.heard) {
             self.set_deadline(notice.delay);
             self.events.push_back(StreamEvent::RetryScheduled(notice));
             self.state = State::Waiting;

@@ -20,17 +20,18 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use toolloop_core::effect::{Action, ApprovalOutcome, Effect, EffectKey, EffectKind, Outcome};
-use toolloop_core::effect::{PipelineOutcome, ToolOutcome};
-use toolloop_core::run::{ApiMisuse, Input, Output, Run, ToolSpec};
+use toolloop_core::effect::{LoopVerdict, PipelineOutcome, ToolOutcome};
+use toolloop_core::run::{ApiMisuse, Input, Output, Run, RunConfig, ToolSpec};
 use toolloop_core::{
     BoxFuture, CallContext, ChatMessage, ChatParams, ChatStream, DynProvider, LlmError, LoopDepth,
-    LoopEvent, StopDecision, ToolCall, ToolLoopResult, ToolResult,
+    LoopDetection, LoopEvent, StopDecision, ToolCall, ToolLoopResult, ToolResult, Usage,
 };
 
 use crate::tool::{Inbox, ToolApproval, ToolLoopConfig, ToolRegistry, run_pipeline};
 use host::Host;
 use model::{ModelCall, ModelStep};
-use toolbox::{Bound, Toolbox};
+use toolbox::Bound;
+pub(crate) use toolbox::Toolbox;
 use usage_scope::UsageScope;
 
 /// A model's stream while it is opened.
@@ -64,8 +65,8 @@ pub(crate) struct Driver<'p> {
     host: Host,
     /// Lines of progress that were told and not yet handed on.
     progress: VecDeque<LoopEvent>,
-    /// Tokens of loops inside the tools at work.
-    nested: Vec<(EffectKey, UsageScope)>,
+    /// What runs inside the tools and pipelines at work.
+    nested: Vec<Nested>,
     /// The tool this loop is nested in.
     outer: Option<UsageScope>,
     started: Instant,
@@ -76,6 +77,8 @@ pub(crate) struct Driver<'p> {
     unchecked: u32,
     /// Whether a callback is at work; still set when it panicked.
     in_callback: bool,
+    /// Whether the model call at work, if there is one, is for a summary.
+    is_summing_up: bool,
 }
 
 /// A stream that never pauses is checked against clock and cancellation after so many events.
@@ -105,16 +108,28 @@ impl<'p> Driver<'p> {
             Some(ToolSpec { name: tool.name.clone(), effect_class })
         });
         let run_config = config.run_config(offered.collect(), yield_turns);
+        let toolbox = Arc::new(Bound::new(registry.clone(), ctx.with_depth(depth + 1)));
+        Ok(Self::with_toolbox(open, toolbox, run_config, params, config))
+    }
+
+    /// A driver of a run whose tools are not in a registry.
+    pub(crate) fn with_toolbox(
+        open: Open<'p>,
+        toolbox: Arc<dyn Toolbox>,
+        run_config: RunConfig,
+        params: ChatParams,
+        config: ToolLoopConfig,
+    ) -> Self {
         let host = Host::new(config.cancel.as_ref());
         let outer = UsageScope::current();
         let cancelled =
             config.cancel.as_ref().map(|token| Box::pin(token.clone().cancelled_owned()));
-        Ok(Self {
+        Self {
             run: Run::new(run_config, params),
             open,
             model: ModelCall::idle(outer.clone()),
             work: FuturesUnordered::new(),
-            toolbox: Arc::new(Bound::new(registry.clone(), ctx.with_depth(depth + 1))),
+            toolbox,
             host,
             progress: VecDeque::new(),
             nested: Vec::new(),
@@ -124,8 +139,9 @@ impl<'p> Driver<'p> {
             cancelled,
             unchecked: 0,
             in_callback: false,
+            is_summing_up: false,
             config,
-        })
+        }
     }
 
     pub(crate) fn run(&self) -> &Run {
@@ -139,7 +155,7 @@ impl<'p> Driver<'p> {
     /// The conversation, with the text of a reply that is still arriving.
     pub(crate) fn messages(&self) -> Vec<ChatMessage> {
         let mut messages = self.run.messages();
-        if let Some(text) = self.model.text() {
+        if let Some(text) = self.model.text().filter(|_| !self.is_summing_up) {
             messages.push(ChatMessage::assistant(text));
         }
         messages
@@ -200,7 +216,17 @@ impl<'p> Driver<'p> {
             Action::CallModel => {
                 let opening = (self.open)(Arc::clone(self.run.params()));
                 self.model.open(key, opening, self.run.assembler());
+                self.is_summing_up = false;
                 self.unchecked = 0;
+                None
+            }
+            Action::Summarize => {
+                if let Some(params) = self.run.summary_params() {
+                    let opening = self.open_summary(params);
+                    self.model.open(key, opening, self.run.assembler());
+                    self.is_summing_up = true;
+                    self.unchecked = 0;
+                }
                 None
             }
             Action::ReadForceMask => {
@@ -211,6 +237,7 @@ impl<'p> Driver<'p> {
                 ))
             }
             Action::DecideStop => Some(Outcome::Stop(self.decide_stop())),
+            Action::DecideLoop(found) => Some(Outcome::Loop(self.decide_loop(&found))),
             Action::Approve(call) => self.approve(key, call).map(Outcome::Approval),
             Action::RunTool(call) => {
                 self.start_tool(key, call);
@@ -231,11 +258,20 @@ impl<'p> Driver<'p> {
         self.host.cancel();
         self.work.clear();
         let partial = match key.kind {
-            EffectKind::Model => self.model.cut(),
+            EffectKind::Model | EffectKind::Compaction => self.model.cut(),
             _ => None,
         };
-        let usage = self.take_nested(key).map(|scope| scope.usage());
-        Input::Outcome { key, outcome: Outcome::Cut { partial, usage } }
+        let nested = self.take_nested(key);
+        let usage = nested.as_ref().and_then(Nested::usage);
+        let duration = nested.map(|nested| nested.started.elapsed());
+        Input::Outcome { key, outcome: Outcome::Cut { partial, usage, duration } }
+    }
+
+    fn open_summary(&self, params: ChatParams) -> Opening<'p> {
+        match self.config.compaction_model.clone() {
+            Some(model) => Box::pin(async move { model.stream_boxed(&params).await }),
+            None => (self.open)(Arc::new(params)),
+        }
     }
 
     fn decide_stop(&mut self) -> StopDecision {
@@ -248,6 +284,15 @@ impl<'p> Driver<'p> {
         let decision = stop_when(&context);
         self.in_callback = false;
         decision
+    }
+
+    /// One objection is enough, but all that was found is shown.
+    fn decide_loop(&mut self, found: &[LoopDetection]) -> LoopVerdict {
+        let Some(decide) = &self.config.on_loop_detected else { return LoopVerdict::GoOn };
+        self.in_callback = true;
+        let objections = found.iter().filter(|detection| !decide(detection)).count();
+        self.in_callback = false;
+        if objections == 0 { LoopVerdict::GoOn } else { LoopVerdict::Terminate }
     }
 
     fn approve(&mut self, key: EffectKey, call: ToolCall) -> Option<ApprovalOutcome> {
@@ -269,19 +314,15 @@ impl<'p> Driver<'p> {
     }
 
     fn start_tool(&mut self, key: EffectKey, call: ToolCall) {
-        let scope = UsageScope::inside(self.outer.clone());
-        self.nested.push((key, scope.clone()));
+        let (scope, started) = (UsageScope::inside(self.outer.clone()), Instant::now());
+        self.nested.push(Nested { key, started, scope: scope.clone() });
         let context =
             CallContext::new(&call.id, self.host.idempotency_key(key), self.host.shared());
         let work = self.toolbox.run(call, context);
         self.work.push(Box::pin(scope.enter(async move {
             let started = Instant::now();
-            let outcome = work.await;
+            let ToolResult { content, is_error, .. } = work.await;
             let duration = started.elapsed();
-            let (content, is_error) = match outcome {
-                Ok(output) => (output.content, false),
-                Err(error) => (error.message.into(), true),
-            };
             (key, Outcome::Tool(ToolOutcome { content, is_error, duration, usage: None }))
         })));
     }
@@ -292,16 +333,19 @@ impl<'p> Driver<'p> {
             Some(_) => self.run.last_user_query(),
             None => String::new(),
         };
-        self.work.push(Box::pin(async move {
+        // A stage may ask a model.
+        let scope = UsageScope::inside(self.outer.clone());
+        self.nested.push(Nested { key, started: Instant::now(), scope: scope.clone() });
+        self.work.push(Box::pin(scope.enter(async move {
             let outcome: PipelineOutcome =
                 run_pipeline(config, tool_name, result.content.text, query).await;
             (key, Outcome::Pipeline(outcome))
-        }));
+        })));
     }
 
     /// Waits for the model, the tools, the clock and the cancellation.
     fn poll_world(&mut self, cx: &mut Context<'_>, deadline: Option<Duration>) -> Poll<Happened> {
-        if self.model.is_at_work() {
+        while self.model.is_at_work() {
             if self.unchecked == 0 {
                 self.unchecked = CHECK_EVERY;
                 if let Some(input) = self.poll_interruption(cx, deadline) {
@@ -310,12 +354,16 @@ impl<'p> Driver<'p> {
             }
             self.unchecked -= 1;
             match self.model.poll(cx) {
-                Poll::Ready(ModelStep::Event(event)) => return Poll::Ready(Happened::Event(event)),
+                // A summary is no answer. What is left of it, such as retries, is told.
+                Poll::Ready(ModelStep::Event(event)) if !self.is_summing_up || is_news(&event) => {
+                    return Poll::Ready(Happened::Event(event));
+                }
+                Poll::Ready(ModelStep::Event(_)) => {}
                 Poll::Ready(ModelStep::Outcome(key, outcome)) => {
                     let outcome = self.with_faults(outcome);
                     return Poll::Ready(Happened::Input(Input::Outcome { key, outcome }));
                 }
-                Poll::Pending => {}
+                Poll::Pending => break,
             }
         }
         if !self.work.is_empty() {
@@ -377,16 +425,33 @@ impl<'p> Driver<'p> {
     }
 
     fn with_nested_usage(&mut self, key: EffectKey, mut outcome: Outcome) -> Outcome {
-        if let Outcome::Tool(tool) = &mut outcome {
-            let usage = self.take_nested(key).map(|scope| scope.usage());
-            tool.usage = usage.filter(|usage| *usage != Default::default());
-        }
+        let usage = match &mut outcome {
+            Outcome::Tool(tool) => &mut tool.usage,
+            Outcome::Pipeline(pipeline) => &mut pipeline.usage,
+            _ => return outcome,
+        };
+        *usage = self.take_nested(key).and_then(|nested| nested.usage());
         outcome
     }
 
-    fn take_nested(&mut self, key: EffectKey) -> Option<UsageScope> {
-        let at = self.nested.iter().position(|(of, _)| *of == key)?;
-        Some(self.nested.swap_remove(at).1)
+    fn take_nested(&mut self, key: EffectKey) -> Option<Nested> {
+        let at = self.nested.iter().position(|nested| nested.key == key)?;
+        Some(self.nested.swap_remove(at))
+    }
+}
+
+/// A tool or pipeline at work, in which loops may run.
+struct Nested {
+    key: EffectKey,
+    started: Instant,
+    /// Tokens of the loops.
+    scope: UsageScope,
+}
+
+impl Nested {
+    /// `None` where no model was asked.
+    fn usage(&self) -> Option<Usage> {
+        Some(self.scope.usage()).filter(|usage| *usage != Usage::default())
     }
 }
 
@@ -394,6 +459,16 @@ impl<'p> Driver<'p> {
 enum Happened {
     Input(Input),
     Event(LoopEvent),
+}
+
+/// Whether an event of a model call tells of the call and not of its reply.
+fn is_news(event: &LoopEvent) -> bool {
+    matches!(event, LoopEvent::RetryScheduled(_) | LoopEvent::RateLimits(_))
+}
+
+/// Opens the streams of a provider that outlives its driver.
+pub(crate) fn open_borrowed<P: DynProvider + ?Sized>(provider: &P) -> Open<'_> {
+    Box::new(move |params| Box::pin(async move { provider.stream_boxed(&params).await }))
 }
 
 /// Opens the streams of a provider that is shared.
@@ -409,6 +484,7 @@ fn checked(toolbox: &dyn Toolbox, mut call: ToolCall, approval: ToolApproval) ->
     match approval {
         ToolApproval::Approve => ApprovalOutcome::Approved,
         ToolApproval::Deny(reason) => ApprovalOutcome::Denied(reason),
+        ToolApproval::Answer(content) => ApprovalOutcome::Answered(content),
         ToolApproval::Modify(arguments) => {
             call.arguments = arguments;
             match toolbox.fault(&call) {

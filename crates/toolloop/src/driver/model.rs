@@ -142,7 +142,10 @@ impl<'p> ModelCall<'p> {
 /// The tokens of a call that is dropped with its loop count as well.
 impl Drop for ModelCall<'_> {
     fn drop(&mut self) {
-        self.cut();
+        // Only for them is there anybody left to tell.
+        if self.outer.is_some() {
+            self.cut();
+        }
     }
 }
 

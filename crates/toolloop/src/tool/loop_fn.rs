@@ -9,7 +9,7 @@ use toolloop_core::{ChatParams, DynProvider, LlmError, LoopDepth, LoopEvent, Too
 
 use super::config::ToolLoopConfig;
 use super::registry::ToolRegistry;
-use crate::driver::{Driver, Step};
+use crate::driver::{Driver, Step, open_borrowed, open_shared};
 
 /// The events of a run; [`LoopEvent::Done`] or an error is the last item. Dropping it ends the
 /// run: the model's stream is closed and the tools are cut off.
@@ -48,10 +48,8 @@ pub async fn tool_loop<Ctx: LoopDepth + 'static>(
     config: ToolLoopConfig,
     ctx: &Ctx,
 ) -> Result<ToolLoopResult, LlmError> {
-    let open = move |params: Arc<ChatParams>| -> crate::driver::Opening<'_> {
-        Box::pin(async move { provider.stream_boxed(&params).await })
-    };
-    let mut driver = Driver::new(Box::new(open), registry, params, config, ctx, false)?;
+    let open = open_borrowed(provider);
+    let mut driver = Driver::new(open, registry, params, config, ctx, false)?;
     std::future::poll_fn(|cx| {
         loop {
             match driver.poll_step(cx) {
@@ -73,7 +71,7 @@ pub fn tool_loop_stream<Ctx: LoopDepth + 'static>(
     config: ToolLoopConfig,
     ctx: Arc<Ctx>,
 ) -> LoopStream {
-    let open = crate::driver::open_shared(provider);
+    let open = open_shared(provider);
     let state = match Driver::new(open, &registry, params, config, &ctx, false) {
         Ok(driver) => Events::Running(Box::new(driver)),
         Err(error) => Events::Failed(error),

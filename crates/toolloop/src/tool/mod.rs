@@ -11,7 +11,8 @@ mod registry;
 pub mod returns;
 
 pub use config::{
-    StopConditionFn, ToolApproval, ToolApprovalFn, ToolApprovalFuture, ToolLoopConfig,
+    LoopDetectedFn, StopConditionFn, ToolApproval, ToolApprovalFn, ToolApprovalFuture,
+    ToolLoopConfig,
 };
 pub use function::{FnTool, FnToolWithCtx, tool_fn, tool_fn_with_ctx};
 pub use handle::{Completed, ToolLoopHandle, TurnError, TurnResult, Yielded};
@@ -23,10 +24,14 @@ pub use pipeline::{
 };
 pub use registry::ToolRegistry;
 pub use tokio_util::sync::CancellationToken;
+pub use toolloop_core::policy::approval::{ApprovalRule, ApprovalRules, InvalidRule, Verdict};
 pub use toolloop_core::{
-    CallContext, EffectClass, LoopAction, LoopContext, LoopDepth, LoopDetectionConfig, LoopEvent,
-    ObservationMaskingConfig, RetryPredicate, StopContext, StopDecision, TerminationReason,
-    ToolContent, ToolError, ToolHandler, ToolImage, ToolLoopResult, ToolOutput, ToolRetryConfig,
+    CallContext, CompactionConfig, CompactionMethod, DetectionAction, EffectClass, LoopAction,
+    LoopContext, LoopDepth, LoopDetection, LoopDetectionConfig, LoopDetectorConfig, LoopEvent,
+    LoopKind, ObservationMaskingConfig, RetryPredicate, StopContext, StopDecision,
+    TerminationReason, ToolContent, ToolError, ToolHandler, ToolImage, ToolLoopResult, ToolOutput,
+    ToolRetryConfig,
 };
 
 pub(crate) use pipeline::run_pipeline;
+pub(crate) use registry::result_of;

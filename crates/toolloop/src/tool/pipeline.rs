@@ -116,5 +116,5 @@ pub(crate) async fn run_pipeline(
         text = cached.summary;
     }
     let text = (!stages.is_empty()).then_some(text);
-    PipelineOutcome { text, stages }
+    PipelineOutcome { text, stages, usage: None }
 }

@@ -1,5 +1,6 @@
 //! [`ToolRegistry`]: the tools of a loop, their schemas compiled once.
 
+use std::any::Any;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
@@ -54,6 +55,12 @@ impl<Ctx> ToolRegistry<Ctx> {
         self.tools.iter().map(|tool| tool.definition.clone()).collect()
     }
 
+    /// The same as [`definitions`](Self::definitions), for code that keeps its tools apart from
+    /// its loop.
+    pub fn get_tools_for_llm(&self) -> Vec<ToolDefinition> {
+        self.definitions()
+    }
+
     /// The tool of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn ToolHandler<Ctx>>> {
         self.tool(name).map(|tool| &tool.handler)
@@ -106,11 +113,7 @@ impl<Ctx: Send + Sync> ToolRegistry<Ctx> {
             Some(fault) => Err(ToolError::new(fault)),
             None => self.run(call, &CallContext::detached(&call.id), ctx).await,
         };
-        let (content, is_error) = match outcome {
-            Ok(output) => (output.content, false),
-            Err(error) => (error.message.into(), true),
-        };
-        ToolResult { tool_call_id: call.id.clone(), content, is_error }
+        result_of(call, outcome)
     }
 
     /// What keeps a call from running, in words for the model.
@@ -128,9 +131,7 @@ impl<Ctx: Send + Sync> ToolRegistry<Ctx> {
             Ok(validator) => validator,
             Err(error) => return Some(error.clone()),
         };
-        let mut faults = validator.iter_errors(&call.arguments).map(|error| in_short(&error));
-        let first = faults.next()?;
-        let all = std::iter::once(first).chain(faults).take(5).collect::<Vec<_>>().join("; ");
+        let all = faults(validator, &call.arguments)?;
         Some(format!("The arguments do not fit the schema of '{}': {all}.", call.name))
     }
 
@@ -139,7 +140,8 @@ impl<Ctx: Send + Sync> ToolRegistry<Ctx> {
         self.tools.iter().find_map(|tool| tool.validator().as_ref().err().cloned())
     }
 
-    pub(crate) fn effect_class(&self, name: &str) -> Option<EffectClass> {
+    /// What running a tool twice would mean; `None` where there is no such tool.
+    pub fn effect_class(&self, name: &str) -> Option<EffectClass> {
         self.tool(name).map(|tool| tool.handler.effect_class())
     }
 
@@ -206,15 +208,34 @@ impl<Ctx> Tool<Ctx> {
                 }
             },
         };
-        finished.unwrap_or_else(|panic| {
-            let said = panic
-                .downcast_ref::<&str>()
-                .map(|text| (*text).to_owned())
-                .or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_else(|| "no message".to_owned());
-            Err(ToolError::new(format!("Tool '{}' panicked: {said}", self.definition.name)))
-        })
+        finished.unwrap_or_else(|panic| Err(panicked(&self.definition.name, &*panic)))
     }
+}
+
+/// What of a value does not fit its schema, the first few faults.
+pub(crate) fn faults(validator: &Validator, value: &Value) -> Option<String> {
+    let mut faults = validator.iter_errors(value).map(|error| in_short(&error));
+    let first = faults.next()?;
+    Some(std::iter::once(first).chain(faults).take(5).collect::<Vec<_>>().join("; "))
+}
+
+/// A tool's panic as its error.
+pub(crate) fn panicked(tool_name: &str, panic: &(dyn Any + Send)) -> ToolError {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    ToolError::new(format!("Tool '{tool_name}' panicked: {said}"))
+}
+
+/// What the model reads of a call that has ended.
+pub(crate) fn result_of(call: &ToolCall, outcome: Result<ToolOutput, ToolError>) -> ToolResult {
+    let (content, is_error) = match outcome {
+        Ok(output) => (output.content, false),
+        Err(error) => (error.message.into(), true),
+    };
+    ToolResult { tool_call_id: call.id.clone(), content, is_error }
 }
 
 /// A fault with its place. It quotes the value only where that is short: the model has it already.

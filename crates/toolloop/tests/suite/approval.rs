@@ -17,12 +17,14 @@ async fn each_call_is_approved_denied_or_modified_before_the_first_one_starts() 
             call("a", "read", json!({"say": "one"})),
             call("b", "write", json!({"say": "two"})),
             call("c", "write", json!({"say": "three"})),
+            call("d", "write", json!({"say": "four"})),
         ]),
         says("done"),
     ]);
     let told = decided(sim, |call| match call.id.as_str() {
         "a" => ToolApproval::Approve,
         "b" => ToolApproval::Deny("hands off".into()),
+        "d" => ToolApproval::Answer("it says five already".into()),
         _ => ToolApproval::Modify(json!({"say": "3"})),
     })
     .run()
@@ -32,13 +34,15 @@ async fn each_call_is_approved_denied_or_modified_before_the_first_one_starts() 
     call 0: a read({"say":"one"})
     call 1: b write({"say":"two"})
     call 2: c write({"say":"three"})
+    call 3: d write({"say":"four"})
     usage 10 in · 1 out
     refused b write: This call was denied: hands off
+    answered d write: it says five already
     start a read({"say":"one"})
     start c write({"say":"3"})
     end a ok: one
     end c ok: 3
-    iteration 2, messages 5
+    iteration 2, messages 6
     text "done"
     usage 10 in · 1 out
     done: Complete, iterations 2, 20 in · 2 out
@@ -47,6 +51,7 @@ async fn each_call_is_approved_denied_or_modified_before_the_first_one_starts() 
     0 a asked
     0 b asked
     0 c asked
+    0 d asked
     0 a started
     0 a finished
     0 c started
@@ -55,10 +60,11 @@ async fn each_call_is_approved_denied_or_modified_before_the_first_one_starts() 
     // The history keeps what the model said.
     assert_snapshot!(told.transcript(), @r#"
     user: Go
-    assistant: a read({"say":"one"}) | b write({"say":"two"}) | c write({"say":"three"})
+    assistant: a read({"say":"one"}) | b write({"say":"two"}) | c write({"say":"three"}) | d write({"say":"four"})
     tool: a ok: one
     tool: b failed: This call was denied: hands off
     tool: c ok: 3
+    tool: d ok: it says five already
     assistant: done
     "#);
 }

@@ -2,19 +2,16 @@
 //! a typed error, and a reply that lacks anything is never taken for a whole one.
 
 use serde_json::json;
-use toolloop::{
-    ChatMessage, ChatParams, ChatResponse, ContentBlock, DynProvider, LlmError, StreamExt,
-};
-use toolloop_core::ReplyAssembler;
-use toolloop_fake::{Call, Chunk, FakeServer, Fault, Reply, Script};
+use toolloop::LlmError;
+use toolloop_fake::Fault;
 
-use super::support::every_api::every_api;
+use super::support::broken::{Api, said};
 
 #[tokio::test]
 async fn a_reply_that_is_cut_keeps_what_came() {
     for api in Api::all().await {
         let mut text = String::new();
-        for came in api.with(Fault::CutAtEvent).await {
+        for came in api.with(|event| [Fault::CutAtEvent(event)]).await {
             assert!(came.text.starts_with(&text), "{}: {came:?}", api.name);
             text.clone_from(&came.text);
             match &came.end {
@@ -31,8 +28,8 @@ async fn a_reply_that_is_cut_keeps_what_came() {
 #[tokio::test]
 async fn what_cannot_be_read_is_an_error_at_once() {
     for api in Api::all().await {
-        let broken = api.with(Fault::MalformedJsonAtEvent).await;
-        let cut = api.with(Fault::CutAtEvent).await;
+        let broken = api.with(|event| [Fault::MalformedJsonAtEvent(event)]).await;
+        let cut = api.with(|event| [Fault::CutAtEvent(event)]).await;
         for (came, cut) in broken.into_iter().zip(cut) {
             assert!(matches!(came.end, Err(LlmError::ResponseFormat { .. })), "{came:?}");
             assert_eq!(came.text, cut.text, "{}", api.name);
@@ -44,11 +41,11 @@ async fn what_cannot_be_read_is_an_error_at_once() {
 async fn an_error_of_the_server_keeps_what_came_before() {
     let fault = |event| {
         let error = json!({"message": "Overloaded", "code": 529});
-        Fault::ErrorAtEvent { event, error }
+        [Fault::ErrorAtEvent { event, error }]
     };
     for api in Api::all().await {
         let refused = api.with(fault).await;
-        let cut = api.with(Fault::CutAtEvent).await;
+        let cut = api.with(|event| [Fault::CutAtEvent(event)]).await;
         for (came, cut) in refused.into_iter().zip(cut) {
             let error = came.end.expect_err(api.name);
             assert_eq!((error.status(), error.is_retryable()), (Some(529), true), "{error}");
@@ -57,10 +54,32 @@ async fn an_error_of_the_server_keeps_what_came_before() {
     }
 }
 
+/// Whatever shape it has, and whether the server goes on behind it or ends the stream.
+#[tokio::test]
+async fn an_error_in_any_shape_is_read() {
+    for api in Api::all().await {
+        let cut = api.with(|event| [Fault::CutAtEvent(event)]).await;
+        for &(name, data, passes) in error_shapes(api.name) {
+            let bytes = written(api.name, name, data);
+            let error = |event| Fault::GarbageAtEvent { event, bytes: bytes.clone() };
+            let amid = api.with(|event| [error(event)]).await;
+            let last = api.with(|event| [error(event), Fault::EndAtEvent(event)]).await;
+            for (came, cut) in amid.into_iter().zip(&cut).chain(last.into_iter().zip(&cut)) {
+                let error = came.end.expect_err(data);
+                let is_typed = matches!(error, LlmError::Http { .. } | LlmError::Provider { .. });
+                assert!(is_typed && error.to_string().ends_with("Overloaded"), "{data}: {error}");
+                assert_eq!(error.is_retryable(), passes, "{data}: {error}");
+                assert_eq!(came.text, cut.text, "{data}");
+            }
+        }
+    }
+}
+
 /// A stray line is no event of such a stream; where lines are documents, it is a broken one.
 #[tokio::test]
 async fn garbage_between_events_hides_none() {
-    let fault = |event| Fault::GarbageAtEvent { event, bytes: b"\0\x01 garbage \r\n\r\n".to_vec() };
+    let bytes = b"\0\x01 garbage \r\n\r\n";
+    let fault = |event| [Fault::GarbageAtEvent { event, bytes: bytes.to_vec() }];
     for api in Api::all().await {
         for came in api.with(fault).await {
             match &came.end {
@@ -76,7 +95,9 @@ async fn garbage_between_events_hides_none() {
 #[tokio::test]
 async fn invalid_utf8_spoils_only_itself() {
     for api in Api::all().await {
-        for came in api.with(Fault::InvalidUtf8AtEvent).await {
+        let spoilt = api.with(|event| [Fault::InvalidUtf8AtEvent(event)]).await;
+        assert!(spoilt.iter().any(|came| came.text.contains('\u{fffd}')), "{}", api.name);
+        for came in spoilt {
             assert_eq!(came.text.replace('\u{fffd}', ""), "one two three", "{}", api.name);
             let whole = came.end.expect(api.name);
             assert_eq!(whole.tool_calls(), api.whole.tool_calls(), "{}", api.name);
@@ -87,7 +108,7 @@ async fn invalid_utf8_spoils_only_itself() {
 #[tokio::test]
 async fn a_reply_without_its_end_is_not_whole() {
     for api in Api::all().await {
-        let came = api.with(|_| Fault::NoEndMarker).await.swap_remove(0);
+        let came = api.with(|_| [Fault::NoEndMarker]).await.swap_remove(0);
         assert_eq!(came.text, "one two three", "{}", api.name);
         match &came.end {
             // The reason to finish is the end; many servers send no mark behind it.
@@ -101,81 +122,80 @@ async fn a_reply_without_its_end_is_not_whole() {
     }
 }
 
-/// An API, and the reply as it comes without a fault.
-struct Api {
-    at: usize,
-    name: &'static str,
-    whole: ChatResponse,
-    /// How many events it takes.
-    events: usize,
-}
+/// Errors in the shapes that are seen of an API: the event's name or none, its data, and whether it
+/// says that it will pass.
+type Shapes = &'static [(&'static str, &'static str, bool)];
 
-impl Api {
-    async fn all() -> Vec<Self> {
-        let server = FakeServer::start(Script::from_fn(|_| reply()));
-        let mut apis = Vec::new();
-        for (at, (name, provider)) in every_api(&server).into_iter().enumerate() {
-            let whole = ask(&*provider).await.end.expect(name);
-            server.idle().await;
-            let events = server.log().pop().expect("it was asked").events;
-            assert!(events > 4, "{name} has {events} events");
-            apis.push(Self { at, name, whole, events });
-        }
-        apis
-    }
-
-    /// The reply with a fault at each of its events.
-    async fn with(&self, fault: impl Fn(usize) -> Fault) -> Vec<Came> {
-        let replies: Vec<_> = (0..self.events).map(|event| reply().fault(fault(event))).collect();
-        let server = FakeServer::start(Script::new(replies));
-        let (_, provider) = every_api(&server).swap_remove(self.at);
-        let mut came = Vec::new();
-        for _ in 0..self.events {
-            came.push(ask(&*provider).await);
-        }
-        came
+fn error_shapes(api: &str) -> Shapes {
+    match api {
+        "chat" => CHAT,
+        "responses" => RESPONSES,
+        "anthropic" | "aicore" => ANTHROPIC,
+        "gemini" => GEMINI,
+        "ollama" => OLLAMA,
+        other => unreachable!("{other}"),
     }
 }
 
-fn reply() -> Reply {
-    let call = |id: &str, x: i32| Call::new("add", json!({"x": x})).id(id);
-    Reply::text("one two three")
-        .reasoning("hm hm")
-        .call(call("a", 1))
-        .call(call("b", 2))
-        .chunk(Chunk::Words)
+fn written(api: &str, name: &str, data: &str) -> Vec<u8> {
+    let event = match (api, name) {
+        ("ollama", _) => format!("{data}\n"),
+        (_, "") => format!("data: {data}\n\n"),
+        (_, name) => format!("event: {name}\ndata: {data}\n\n"),
+    };
+    event.into_bytes()
 }
 
-/// What the model said; the data beside it has ids of its own in every reply.
-fn said(response: &ChatResponse) -> Vec<&ContentBlock> {
-    let is_data = |block: &&ContentBlock| matches!(block, ContentBlock::ProviderData(_));
-    response.content.iter().filter(|block| !is_data(block)).collect()
-}
+const CHAT: Shapes = &[
+    ("", r#"{"error":{"message":"Overloaded","type":"server_error","code":503}}"#, true),
+    ("", r#"{"error":{"message":"Overloaded","type":"server_error"}}"#, true),
+    ("", r#"{"error":"Overloaded"}"#, false),
+    ("error", r#"{"message":"Overloaded","code":"unavailable"}"#, true),
+    ("", r#"{"object":"error","message":"Overloaded","type":"Busy","code":503}"#, true),
+    (
+        "",
+        r#"{"error":{"message":"Overloaded","code":502},"choices":[{"finish_reason":"error"}]}"#,
+        true,
+    ),
+];
 
-#[derive(Debug)]
-struct Came {
-    text: String,
-    end: Result<ChatResponse, LlmError>,
-}
+const RESPONSES: Shapes = &[
+    (
+        "response.failed",
+        r#"{"type":"response.failed","response":{"error":{"code":"server_error","message":"Overloaded"}}}"#,
+        true,
+    ),
+    (
+        "error",
+        r#"{"type":"error","code":"server_error","message":"Overloaded","param":null}"#,
+        true,
+    ),
+    ("error", r#"{"type":"error","error":{"type":"server_error","message":"Overloaded"}}"#, true),
+    ("", r#"{"error":{"message":"Overloaded","type":"server_error"}}"#, true),
+    ("", r#"{"message":"Overloaded","code":"server_error"}"#, true),
+];
 
-async fn ask(provider: &dyn DynProvider) -> Came {
-    let params = ChatParams { messages: vec![ChatMessage::user("q")], ..ChatParams::default() };
-    let mut assembler = ReplyAssembler::detached();
-    let mut stream = provider.stream_boxed(&params).await.expect("the request is fine");
-    let mut failed = None;
-    while let Some(event) = stream.next().await {
-        assert!(failed.is_none(), "something came behind the error: {event:?}");
-        match event {
-            Ok(event) => drop(assembler.push(event).expect("events fit each other")),
-            Err(error) => failed = Some(error),
-        }
-    }
-    let text = assembler.text();
-    match failed {
-        Some(error) => {
-            assert!(!assembler.is_done(), "an end and an error: {error}");
-            Came { text, end: Err(error) }
-        }
-        None => Came { text, end: assembler.into_response() },
-    }
-}
+const ANTHROPIC: Shapes = &[
+    (
+        "error",
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+        true,
+    ),
+    ("error", r#"{"type":"overloaded_error","message":"Overloaded"}"#, true),
+    ("", r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#, true),
+    ("", r#"{"error":{"type":"overloaded_error","message":"Overloaded"}}"#, true),
+    ("", r#"{"type":"overloaded_error","message":"Overloaded"}"#, true),
+    ("", r#"{"message":"Overloaded"}"#, false),
+];
+
+const GEMINI: Shapes = &[
+    ("", r#"{"error":{"code":503,"message":"Overloaded","status":"UNAVAILABLE"}}"#, true),
+    ("", r#"{"code":503,"message":"Overloaded"}"#, true),
+];
+
+const OLLAMA: Shapes = &[
+    ("", r#"{"error":"Overloaded"}"#, false),
+    ("", r#"{"error":{"message":"Overloaded","code":503}}"#, true),
+    ("", r#"{"message":"Overloaded","code":503}"#, true),
+    ("", r#"{"detail":"Overloaded"}"#, false),
+];

@@ -36,8 +36,8 @@ async fn text_that_had_arrived_is_kept_and_a_call_that_had_is_not() {
     iteration 1, messages 1
     text "I will"
     call 0: a write({})
-    usage usage unknown
-    done: StopCondition { reason: Some("cancelled") }, iterations 1, usage unknown
+    usage ~116 in · ~2 out
+    done: StopCondition { reason: Some("cancelled") }, iterations 1, ~116 in · ~2 out
     "#);
     assert_snapshot!(told.transcript(), @r"
     user: Go
@@ -61,6 +61,7 @@ async fn a_finished_effect_stays_in_the_conversation_and_the_next_run_goes_on() 
      0 start a write({"ms":10,"say":"paid 5"})
      0 start b write({"ms":1000})
     10 end a ok: paid 5 in 10ms
+    40 end b failed: This call was cut off while it ran: the run was cancelled. It may have taken effect in part; check before repeating it. in 40ms
        done: StopCondition { reason: Some("cancelled") }, iterations 1, 10 in · 1 out
     "#);
     assert_snapshot!(told.ledger.lines().join("\n"), @r"

@@ -35,8 +35,8 @@ async fn a_hung_stream_is_cut_and_its_text_is_kept() {
       0 text "Let me "
       0 text "see"
       0 call 0: a read({})
-    300 usage usage unknown
-        done: Timeout { limit: 300ms }, iterations 1, usage unknown
+    300 usage ~116 in · ~3 out
+        done: Timeout { limit: 300ms }, iterations 1, ~116 in · ~3 out
     "#);
     assert_snapshot!(told.transcript(), @r"
     user: Go
@@ -53,8 +53,8 @@ async fn a_server_that_never_answers_is_given_up() {
     let told = in_time(sim).await;
     assert_snapshot!(told.timed_story(), @r"
       0 iteration 1, messages 1
-    300 usage usage unknown
-        done: Timeout { limit: 300ms }, iterations 1, usage unknown
+    300 usage ~116 in · ~0 out
+        done: Timeout { limit: 300ms }, iterations 1, ~116 in · ~0 out
     ");
     assert_snapshot!(told.transcript(), @"user: Go");
 }
@@ -87,6 +87,7 @@ async fn a_hung_tool_is_cut_and_what_finished_is_kept() {
       0 start a read({"ms":299})
       0 start b write({"hang":true})
     299 end a ok: a ran in 299ms
+    300 end b failed: This call was cut off while it ran: the run reached its time limit of 300ms. It may have taken effect in part; check before repeating it. in 300ms
         done: Timeout { limit: 300ms }, iterations 1, 10 in · 1 out
     "#);
     assert_snapshot!(told.transcript(), @r#"
@@ -158,6 +159,7 @@ async fn the_clock_is_that_of_the_whole_loop() {
     200 call 0: b read({"ms":200})
     200 usage 10 in · 1 out
     200 start b read({"ms":200})
+    300 end b failed: This call was cut off while it ran: the run reached its time limit of 300ms. It may have taken effect in part; check before repeating it. in 100ms
         done: Timeout { limit: 300ms }, iterations 2, 20 in · 2 out
     "#);
 }

@@ -7,8 +7,8 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use toolloop::provider::BoxFuture;
 use toolloop::tool::{
-    CachedResult, CallContext, ExtractedResult, LoopAction, ProcessedResult, StopDecision,
-    ToolApproval, ToolError, ToolHandler, ToolLoopConfig, ToolLoopResult, ToolOutput,
+    CachedResult, CallContext, CompactionMethod, ExtractedResult, LoopAction, ProcessedResult,
+    StopDecision, ToolApproval, ToolError, ToolHandler, ToolLoopConfig, ToolLoopResult, ToolOutput,
     ToolResultCacher, ToolResultExtractor, ToolResultProcessor, tool_loop,
 };
 use toolloop::{
@@ -238,12 +238,25 @@ fn events_are_serialised_by_their_names() {
         },
         LoopEvent::ToolResultCached { tool_name: tool(), original_tokens: 2, summary_tokens: 1 },
         LoopEvent::ObservationsMasked { masked_count: 1, tokens_saved: 2 },
+        LoopEvent::HistoryPruned { turns: 1, tokens_saved: 2 },
+        LoopEvent::Compacted {
+            method: CompactionMethod::Summary,
+            hidden_count: 4,
+            tokens_before: 9,
+            tokens_after: 5,
+            fault: None,
+        },
         LoopEvent::LoopDetected {
             tool_name: tool(),
             consecutive_count: 3,
             action: LoopAction::InjectWarning,
         },
         LoopEvent::ToolCallRefused { call_id: id(), tool_name: tool(), reason: "no".into() },
+        LoopEvent::ToolCallAnswered {
+            call_id: id(),
+            tool_name: tool(),
+            result: ToolResult { tool_call_id: id(), content: "yes".into(), is_error: false },
+        },
         LoopEvent::ToolProgress { call_id: id(), text: "half".into() },
         LoopEvent::AttemptDiscarded { attempt: 1 },
         LoopEvent::Done(ToolLoopResult {
@@ -269,8 +282,11 @@ fn events_are_serialised_by_their_names() {
     {"tool_result_extracted":{"tool_name":"read","original_tokens":2,"extracted_tokens":1}}
     {"tool_result_cached":{"tool_name":"read","original_tokens":2,"summary_tokens":1}}
     {"observations_masked":{"masked_count":1,"tokens_saved":2}}
+    {"history_pruned":{"turns":1,"tokens_saved":2}}
+    {"compacted":{"method":"summary","hidden_count":4,"tokens_before":9,"tokens_after":5,"fault":null}}
     {"loop_detected":{"tool_name":"read","consecutive_count":3,"action":"inject_warning"}}
     {"tool_call_refused":{"call_id":"a","tool_name":"read","reason":"no"}}
+    {"tool_call_answered":{"call_id":"a","tool_name":"read","result":{"tool_call_id":"a","content":"yes","is_error":false}}}
     {"tool_progress":{"call_id":"a","text":"half"}}
     {"attempt_discarded":{"attempt":1}}
     {"done":{"response":{"content":[],"usage":{"input_tokens":0,"output_tokens":0,"reasoning_tokens":null,"cache_read_tokens":null,"cache_write_tokens":null,"source":"reported"},"stop_reason":"end_turn","model":""},"iterations":1,"total_usage":{"input_tokens":10,"output_tokens":1,"reasoning_tokens":null,"cache_read_tokens":null,"cache_write_tokens":null,"source":"reported"},"termination_reason":{"timeout":{"limit":{"secs":1,"nanos":0}}},"messages":[{"role":"user","content":[{"text":"Hi"}]}]}}

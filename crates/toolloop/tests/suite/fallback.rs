@@ -6,8 +6,8 @@ use std::time::Duration;
 use toolloop::mock::MockProvider;
 use toolloop::provider::Fallback;
 use toolloop::{
-    Agent, ChatParams, ContentBlock, LlmError, LoopEvent, Provider, StopReason, StreamEvent,
-    StreamExt, UsageSource,
+    Agent, ChatParams, ChatResponse, ContentBlock, LlmError, LoopEvent, Provider, StopReason,
+    StreamEvent, StreamExt, Usage, UsageSource,
 };
 use toolloop_core::{ErrorDetails, ErrorMessage};
 
@@ -32,6 +32,11 @@ fn limited(seconds: u64) -> LlmError {
     }
 }
 
+fn estimated(input_tokens: u64, output_tokens: u64) -> Usage {
+    let source = UsageSource::Estimated;
+    Usage { input_tokens, output_tokens, source, ..Usage::default() }
+}
+
 async fn answer(fallback: &Fallback) -> String {
     let reply = fallback.generate(&ChatParams::default()).await.unwrap();
     reply.text().unwrap().to_owned()
@@ -52,14 +57,38 @@ async fn a_reply_that_broke_off_is_void_and_begun_anew() {
             LoopEvent::AttemptDiscarded { attempt } => seen.push(format!("void: {attempt}")),
             LoopEvent::Done(result) => {
                 assert_eq!(result.response.content, [ContentBlock::Text("whole".into())]);
-                // Nobody knows what the first half cost.
-                assert_eq!(result.total_usage.source, UsageSource::Unknown);
+                // The first had told nothing of its tokens: `go` and `half `.
+                assert_eq!(result.total_usage, estimated(1, 2));
             }
             _ => {}
         }
     }
     let broke = "mock/a: the reply broke off: the stream ended without its end marker";
     assert_eq!(seen, ["half ", broke, "void: 1", "whole"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_attempt_that_may_have_cost_is_counted() {
+    let params = ChatParams { system: Some("eight by".into()), ..ChatParams::default() };
+    for (first, cost) in [
+        (overloaded(), Usage::default()),
+        (LlmError::Auth("no key".into()), Usage::default()),
+        (LlmError::Timeout { elapsed_ms: 60_000 }, estimated(2, 0)),
+    ] {
+        let (one, two) = (model("a"), model("b"));
+        one.queue_error(first);
+        // It tells what it read, and breaks off.
+        let told = StreamEvent::Usage(Usage { input_tokens: 7, ..Usage::default() });
+        two.queue_stream_error(vec![told, StreamEvent::TextDelta("half ".into())], overloaded());
+        two.queue_response(ChatResponse {
+            content: vec![ContentBlock::Text("whole".into())],
+            usage: Usage { input_tokens: 7, output_tokens: 1, ..Usage::default() },
+            ..ChatResponse::default()
+        });
+        let fallback = Fallback::new(one).or(two).restarts(1);
+        let reply = fallback.generate(&params).await.unwrap();
+        assert_eq!(reply.usage, cost + estimated(7 + 7, 2 + 1));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -77,7 +77,7 @@ async fn a_stream_without_its_end_is_an_error_that_keeps_the_text() {
     let sim = Sim::new([vec![text("I shall"), call("a", "write", json!({}))]]);
     assert_snapshot!(failed(&sim).await, @r"
     error: the reply broke off: the stream ended without its end marker
-    usage unknown
+    ~116 in · ~3 out
     user: Go
     assistant: I shall
     ");
@@ -118,7 +118,7 @@ async fn arguments_of_a_call_that_never_began_are_an_error() {
     let sim = Sim::new([reply([text("Hm."), goes_on(4, "{}")])]);
     assert_snapshot!(failed(&sim).await, @r"
     error: unreadable answer: arguments came for call 4, which never began
-    usage unknown
+    ~116 in · ~1 out
     user: Go
     assistant: Hm.
     ");

@@ -6,13 +6,14 @@ use std::time::Duration;
 use serde_json::json;
 use toolloop::{ChatMessage, ChatParams, ToolChoice, ToolDefinition};
 use toolloop_core::effect::{
-    Action, ApprovalOutcome, Effect, EffectKey, Outcome, PipelineOutcome, ToolOutcome,
+    Action, ApprovalOutcome, Effect, EffectKey, LoopVerdict, Outcome, PipelineOutcome, ToolOutcome,
 };
 use toolloop_core::run::{Input, Output, RunConfig, ToolSpec};
-use toolloop_core::transcript::keeps_grammar;
+use toolloop_core::transcript::{keeps_grammar, repair};
 use toolloop_core::{
-    EffectClass, Failure, LoopAction, LoopDetectionConfig, ObservationMaskingConfig,
-    ReplyAssembler, Run, StopDecision,
+    CompactionConfig, CompactionMethod, DetectionAction, EffectClass, Failure, LoopAction,
+    LoopDetectionConfig, LoopDetectorConfig, ObservationMaskingConfig, ReplyAssembler, Run,
+    StopDecision,
 };
 
 use super::choices::Choices;
@@ -71,6 +72,9 @@ fn drive(
                     if effect.action == Action::CallModel {
                         judge(run.params(), choices)?;
                     }
+                    if effect.action == Action::Summarize {
+                        judge(&run.summary_params().ok_or("no summary is asked for")?, choices)?;
+                    }
                     at_work.insert(effect.key, begin(&run, effect));
                 }
                 Output::Abort(key) => {
@@ -101,13 +105,25 @@ fn drive(
             true => after_yield(choices, &run),
             false => meanwhile(choices, &run, &mut at_work),
         };
+        let edited = match &input {
+            Input::ReplaceMessages(messages) => Some(messages.clone()),
+            _ => None,
+        };
         run.handle_input(input).map_err(|misuse| misuse.to_string())?;
+        if let Some(mut messages) = edited {
+            repair(&mut messages);
+            // Whatever of it is masked or left out in requests.
+            if run.messages() != messages {
+                return Err(format!("an edit was lost: {messages:#?}\n{:#?}", run.messages()));
+            }
+        }
     }
     Ok(run.messages())
 }
 
 fn begin(run: &Run, effect: Effect) -> AtWork {
-    let assembler = (effect.action == Action::CallModel).then(|| run.assembler());
+    let is_model_call = matches!(effect.action, Action::CallModel | Action::Summarize);
+    let assembler = is_model_call.then(|| run.assembler());
     AtWork { action: effect.action, assembler, is_aborted: false }
 }
 
@@ -127,6 +143,7 @@ fn after_yield(choices: &mut Choices, run: &Run) -> Input {
 
 fn meanwhile(choices: &mut Choices, run: &Run, at_work: &mut BTreeMap<EffectKey, AtWork>) -> Input {
     match choices.below(24) {
+        20 => return Input::OfferTools(params(choices, Vec::new()).tools.unwrap_or_default()),
         21..=22 => return Input::Inject(messages(choices)),
         23 => return end(choices),
         _ => {}
@@ -161,12 +178,12 @@ fn cut(choices: &mut Choices, work: AtWork) -> Outcome {
         }
         assembler.into_partial()
     });
-    Outcome::Cut { partial, usage: None }
+    Outcome::Cut { partial, usage: None, duration: None }
 }
 
 fn outcome(choices: &mut Choices, run: &Run, work: AtWork) -> Outcome {
     match work.action {
-        Action::CallModel => {
+        Action::CallModel | Action::Summarize => {
             let assembler = work.assembler.unwrap_or_else(|| run.assembler());
             said(choices, assembler)
         }
@@ -177,15 +194,21 @@ fn outcome(choices: &mut Choices, run: &Run, work: AtWork) -> Outcome {
             true => StopDecision::StopWithReason("budget".into()),
             false => StopDecision::Continue,
         }),
-        Action::Approve(_) => Outcome::Approval(match choices.below(6) {
+        Action::DecideLoop(_) => Outcome::Loop(match choices.one_in(4) {
+            true => LoopVerdict::Terminate,
+            false => LoopVerdict::GoOn,
+        }),
+        Action::Approve(_) => Outcome::Approval(match choices.below(7) {
             0..=2 => ApprovalOutcome::Approved,
             3 => ApprovalOutcome::Denied(choices.pick(&["no", ""]).into()),
             4 => ApprovalOutcome::Modified(json!({"x": 9})),
+            5 => ApprovalOutcome::Answered(choices.pick(&["yes", ""]).into()),
             _ => ApprovalOutcome::ModifiedInvalid("'x' is no number.".into()),
         }),
         Action::ProcessResult { .. } => Outcome::Pipeline(PipelineOutcome {
             text: choices.one_in(2).then(|| choices.pick(&["short", "", " "]).into()),
             stages: Vec::new(),
+            usage: None,
         }),
         _ => Outcome::Tool(ToolOutcome {
             content: tool_content(choices),
@@ -225,6 +248,17 @@ fn config(choices: &mut Choices) -> RunConfig {
         max_iterations_to_keep: choices.below(3) as u32,
         min_tokens_to_mask: choices.below(4) as u32,
     };
+    let compaction = CompactionConfig {
+        threshold: choices.pick(&[300, 400, 250, 100]),
+        target: choices.below(300) as u32,
+        method: choices.pick(&[CompactionMethod::Summary, CompactionMethod::Truncation]),
+        max_summary_tokens: choices.below(20) as u32,
+    };
+    let circles = LoopDetectorConfig {
+        max_exact_duplicates: choices.below(2),
+        third_detection_action: choices.pick(&[DetectionAction::Warn, DetectionAction::Terminate]),
+        ..LoopDetectorConfig::default()
+    };
     let tool =
         |name: &&str| ToolSpec { name: (*name).to_owned(), effect_class: EffectClass::default() };
     RunConfig {
@@ -235,11 +269,16 @@ fn config(choices: &mut Choices) -> RunConfig {
         has_pipeline: choices.one_in(4),
         has_force_mask: choices.one_in(3),
         loop_detection: choices.one_in(3).then_some(detection),
+        loop_detector: choices.one_in(3).then_some(circles),
+        has_loop_decision: choices.one_in(4),
         timeout: Some(LIMIT),
         masking: choices.one_in(2).then_some(masking),
+        max_tool_turns: choices.one_in(4).then(|| choices.below(3) as u32),
+        compaction: choices.one_in(3).then_some(compaction),
         final_answer: choices.one_in(2),
         yield_turns: choices.one_in(3),
         tools: TOOLS.iter().map(tool).collect(),
+        runs_any_tool: choices.one_in(8),
     }
 }
 

@@ -122,7 +122,7 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// What the histories must have passed through, by words that it leaves in the conversation.
-const TURNS: [&str; 14] = [
+const TURNS: [&str; 17] = [
     "[Masked",
     "This call was denied",
     "approved with changed arguments",
@@ -137,6 +137,9 @@ const TURNS: [&str; 14] = [
     "Result of an earlier tool call",
     "summary of what was said",
     "unreadable_arguments",
+    "Summary of the conversation up to here",
+    "(Messages up to here were left out",
+    "[Loop warning",
 ];
 
 /// What a test that runs at every change has time for; `.ci/run` plays many more.

@@ -1,6 +1,7 @@
 //! [`Sim`]: a loop in virtual time. A scripted model, tools that do what their arguments say and
 //! keep a ledger, and the run told as text.
 
+pub(crate) mod broken;
 pub(crate) mod every_api;
 mod model;
 mod story;

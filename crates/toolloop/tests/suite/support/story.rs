@@ -77,11 +77,21 @@ pub(crate) fn one_event(event: &LoopEvent) -> String {
         LoopEvent::ObservationsMasked { masked_count, tokens_saved } => {
             format!("masked {masked_count}, saving {tokens_saved}")
         }
+        LoopEvent::HistoryPruned { turns, tokens_saved } => {
+            format!("pruned {turns} turns, saving {tokens_saved}")
+        }
+        LoopEvent::Compacted { method, hidden_count, tokens_before, tokens_after, fault } => {
+            let fault = fault.as_ref().map(|fault| format!(" ({fault})")).unwrap_or_default();
+            format!("{method:?} of {hidden_count}: {tokens_before} to {tokens_after}{fault}")
+        }
         LoopEvent::LoopDetected { tool_name, consecutive_count, action } => {
             format!("loop {tool_name} x{consecutive_count}: {action:?}")
         }
         LoopEvent::ToolCallRefused { call_id, tool_name, reason } => {
             format!("refused {call_id} {tool_name}: {}", abridged(reason))
+        }
+        LoopEvent::ToolCallAnswered { call_id, tool_name, result } => {
+            format!("answered {call_id} {tool_name}: {}", abridged(&result.content))
         }
         LoopEvent::ToolProgress { call_id, text } => format!("progress {call_id}: {text}"),
         LoopEvent::AttemptDiscarded { attempt } => format!("attempt {attempt} is void"),

@@ -1,8 +1,8 @@
-//! Detection of a model that repeats its calls, by counting equal replies in a row.
+//! [`LoopDetectionConfig`]: equal replies in a row.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use super::fingerprint::Fingerprint;
 use crate::chat::ToolCall;
 
 /// When a model counts as repeating itself, and what is done then.
@@ -43,10 +43,13 @@ pub(crate) struct Repetition {
 
 /// Counts replies whose calls are equal, in a row: names and arguments, in order. Results do not
 /// matter here.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct RepeatDetector {
-    last: Vec<(String, Value)>,
-    count: u32,
+    /// The fingerprint of the last reply's calls.
+    reply: u64,
+    /// Equal replies so far; 0 after one without calls.
+    in_a_row: u32,
 }
 
 impl RepeatDetector {
@@ -56,33 +59,29 @@ impl RepeatDetector {
         config: LoopDetectionConfig,
         calls: impl Iterator<Item = &'a ToolCall> + Clone,
     ) -> Option<Repetition> {
-        let same = self
-            .last
-            .iter()
-            .map(|(name, args)| (name, args))
-            .eq(calls.clone().map(|call| (&call.name, &call.arguments)));
-        if same {
-            self.count += 1;
-        } else {
-            self.last =
-                calls.map(|call| (call.name.clone(), call.arguments.clone())).collect::<Vec<_>>();
-            self.count = 1;
-        }
-        if self.last.is_empty() {
-            self.count = 0;
+        let names: Vec<&str> = calls.clone().map(|call| call.name.as_str()).collect();
+        if names.is_empty() {
+            self.in_a_row = 0;
             return None;
         }
+        let mut reply = Fingerprint::new();
+        calls.for_each(|call| reply.call(call));
+        let reply = reply.finish();
+        let is_same = self.in_a_row > 0 && self.reply == reply;
+        self.in_a_row = if is_same { self.in_a_row + 1 } else { 1 };
+        self.reply = reply;
         // A threshold of 0 has no multiples: detection never fires.
-        if config.threshold == 0 || !self.count.is_multiple_of(config.threshold) {
+        if config.threshold == 0 || !self.in_a_row.is_multiple_of(config.threshold) {
             return None;
         }
-        let names: Vec<&str> = self.last.iter().map(|(name, _)| name.as_str()).collect();
-        Some(Repetition { tool_name: names.join("+"), count: self.count })
+        Some(Repetition { tool_name: names.join("+"), count: self.in_a_row })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn call(name: &str, arguments: Value) -> ToolCall {
