@@ -12,9 +12,10 @@ use toolloop_core::{
 };
 
 use crate::anthropic;
-use crate::codec::anthropic::{Options, Platform, encode};
+use crate::builder::{ProviderBuilder, without_end};
+use crate::codec::anthropic::{Options, Platform, encode, reading};
 use crate::codec::outgoing;
-use crate::transport::{Limits, Timeouts, collect, default_client, parse_base_url};
+use crate::transport::{collect, parse_base_url};
 
 use reply::AiCoreReply;
 use session::{Account, Sessions};
@@ -62,18 +63,15 @@ impl AiCoreProvider {
         model: impl Into<String>,
         deployment: impl Into<String>,
     ) -> AiCoreProviderBuilder {
-        AiCoreProviderBuilder {
-            model: model.into(),
+        let api = AiCore {
             deployment: deployment.into(),
             client_id: String::new(),
             client_secret: SecretString::default(),
             auth_url: String::new(),
-            base_url: String::new(),
             resource_group: "default".to_owned(),
             caching: true,
-            client: None,
-            limits: Limits::default(),
-        }
+        };
+        ProviderBuilder::new(model, "", api)
     }
 
     fn from_variables(
@@ -98,7 +96,7 @@ impl AiCoreProvider {
             .credentials(needed("AICORE_CLIENT_ID")?, needed("AICORE_CLIENT_SECRET")?)
             .auth_url(needed("AICORE_AUTH_URL")?)
             .base_url(needed("AICORE_BASE_URL")?);
-        builder.deployment = deployment?;
+        builder.api.deployment = deployment?;
         if let Some(group) = set("AICORE_RESOURCE_GROUP") {
             builder = builder.resource_group(group);
         }
@@ -107,7 +105,8 @@ impl AiCoreProvider {
 
     fn ask(&self, params: &ChatParams) -> Result<AiCoreReply, LlmError> {
         let body = encode(&self.model, &outgoing(params), &self.options)?;
-        Ok(AiCoreReply::new(Arc::clone(&self.sessions), &self.deployment, body, params))
+        let reading = reading(&self.model, params, &self.options);
+        Ok(AiCoreReply::new(Arc::clone(&self.sessions), &self.deployment, body, params, reading))
     }
 }
 
@@ -139,75 +138,48 @@ impl fmt::Debug for AiCoreProvider {
     }
 }
 
-/// Builds an [`AiCoreProvider`]; made by [`AiCoreProvider::builder`].
-#[must_use = "a builder does nothing before `build`"]
-pub struct AiCoreProviderBuilder {
-    model: String,
+/// Builds an [`AiCoreProvider`]; made by [`AiCoreProvider::builder`]. Its base URL is `AI_API_URL` of
+/// the service key.
+pub type AiCoreProviderBuilder = ProviderBuilder<AiCore>;
+
+/// A deployment of SAP AI Core, and whose it is.
+pub struct AiCore {
     deployment: String,
     client_id: String,
     client_secret: SecretString,
     auth_url: String,
-    base_url: String,
     resource_group: String,
     caching: bool,
-    client: Option<reqwest::Client>,
-    limits: Limits,
 }
 
-impl AiCoreProviderBuilder {
+impl ProviderBuilder<AiCore> {
     /// `clientid` and `clientsecret` of the service key.
     pub fn credentials(
         mut self,
         client_id: impl Into<String>,
         client_secret: impl Into<SecretString>,
     ) -> Self {
-        self.client_id = client_id.into();
-        self.client_secret = client_secret.into();
+        self.api.client_id = client_id.into();
+        self.api.client_secret = client_secret.into();
         self
     }
 
     /// `url` of the service key, with or without `/oauth/token`.
     pub fn auth_url(mut self, url: impl Into<String>) -> Self {
-        self.auth_url = url.into();
-        self
-    }
-
-    /// `AI_API_URL` of the service key, with or without `/v2`.
-    pub fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.base_url = url.into();
+        self.api.auth_url = url.into();
         self
     }
 
     /// The resource group of the deployment; `default` unless set.
     pub fn resource_group(mut self, group: impl Into<String>) -> Self {
-        self.resource_group = group.into();
+        self.api.resource_group = group.into();
         self
     }
 
     /// Whether the model shall cache tools, instructions and the conversation so far; it does
     /// unless this is `false`.
     pub fn caching(mut self, caching: bool) -> Self {
-        self.caching = caching;
-        self
-    }
-
-    /// A client of yours (reqwest 0.13), for its proxies, certificates or pool. Its own limit of
-    /// time for a connection counts then.
-    pub fn http_client(mut self, client: reqwest::Client) -> Self {
-        self.client = Some(client);
-        self
-    }
-
-    /// How long the server may take.
-    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
-        self.limits.timeouts = timeouts;
-        self
-    }
-
-    /// Tries after the first, where the server says that it cannot now; 4 unless set. Where no
-    /// server answers, there are 2 at most.
-    pub fn max_retries(mut self, retries: u32) -> Self {
-        self.limits.max_retries = retries;
+        self.api.caching = caching;
         self
     }
 
@@ -216,35 +188,28 @@ impl AiCoreProviderBuilder {
     /// # Errors
     /// When an address is not usable, or the deployment or an account is not named.
     pub fn build(self) -> Result<AiCoreProvider, LlmError> {
-        let deployment = self.deployment.trim();
+        let Self { model, base_url, connection, api } = self;
+        let deployment = api.deployment.trim();
         if deployment.is_empty() {
             return Err(LlmError::InvalidRequest("the deployment has no ID".into()));
         }
-        let client_secret = SecretString::from(self.client_secret.expose_secret().trim());
-        if self.client_id.trim().is_empty() || client_secret.expose_secret().is_empty() {
+        let client_secret = SecretString::from(api.client_secret.expose_secret().trim());
+        if api.client_id.trim().is_empty() || client_secret.expose_secret().is_empty() {
             return Err(LlmError::Auth("SAP AI Core needs a client ID and a secret".into()));
         }
-        let without = |url: &str, path: &str| {
-            let url = url.trim().trim_end_matches('/');
-            parse_base_url(url.strip_suffix(path).unwrap_or(url))
-        };
-        let client = match self.client {
-            Some(client) => client,
-            None => default_client(&self.limits.timeouts)?,
-        };
         let account = Account {
-            client_id: self.client_id.trim().to_owned(),
+            client_id: api.client_id.trim().to_owned(),
             client_secret,
-            auth_url: without(&self.auth_url, "/oauth/token")?,
-            base_url: without(&self.base_url, "/v2")?,
-            resource_group: self.resource_group.trim().to_owned(),
-            client,
-            limits: self.limits,
+            auth_url: parse_base_url(without_end(&api.auth_url, &["/oauth/token"]))?,
+            base_url: parse_base_url(without_end(&base_url, &["/v2"]))?,
+            resource_group: api.resource_group.trim().to_owned(),
+            client: connection.client()?,
+            limits: connection.limits,
         };
         let options =
-            Options { caching: self.caching, platform: Platform::Bedrock, ..Options::default() };
-        let (model, deployment) = (self.model, deployment.to_owned());
-        Ok(AiCoreProvider { model, deployment, options, sessions: Sessions::new(account)? })
+            Options { caching: api.caching, platform: Platform::Bedrock, ..Options::default() };
+        let (deployment, sessions) = (deployment.to_owned(), Sessions::new(account)?);
+        Ok(AiCoreProvider { model, deployment, options, sessions })
     }
 }
 

@@ -5,11 +5,9 @@ mod resumed;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::Method;
-use secrecy::{ExposeSecret, SecretString};
+use http::{HeaderName, HeaderValue};
+use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
 use toolloop_core::{
@@ -17,11 +15,10 @@ use toolloop_core::{
     ProviderMetadata,
 };
 
-use crate::codec::anthropic::{Claude, MessagesDecoder, Options, encode_resumed};
-use crate::codec::outgoing;
-use crate::transport::{
-    Limits, Redactor, ReplyStream, Timeouts, Transport, collect, default_client, parse_base_url,
-};
+use crate::builder::{KeyHeader, ProviderBuilder, TakesKey, without_end};
+use crate::codec::anthropic::{API, Claude, MessagesDecoder, Options, encode_resumed, reading};
+use crate::codec::{origin, outgoing};
+use crate::transport::{ReplyStream, Transport, collect};
 
 use resumed::ResumedReply;
 
@@ -71,14 +68,7 @@ impl AnthropicProvider {
 
     /// Everything else there is to say of a provider.
     pub fn builder(model: impl Into<String>) -> AnthropicProviderBuilder {
-        AnthropicProviderBuilder {
-            model: model.into(),
-            base_url: ANTHROPIC_BASE_URL.to_owned(),
-            api_key: None,
-            options: Options::default(),
-            client: None,
-            limits: Limits::default(),
-        }
+        ProviderBuilder::new(model, ANTHROPIC_BASE_URL, Options::default())
     }
 
     /// The names of the models the server has, newest first. Asks once, for five seconds at most.
@@ -86,14 +76,8 @@ impl AnthropicProvider {
     /// # Errors
     /// When the server cannot be reached, refuses, or answers with something else than a list.
     pub async fn list_models(&self) -> Result<Vec<String>, LlmError> {
-        let mut request = self.transport.request(Method::GET, &["v1", "models"]);
-        request.url_mut().set_query(Some("limit=1000"));
-        let document = self.transport.document(request, LIST_TIME).await?;
-        let list: ModelList =
-            serde_json::from_str(&document).map_err(|error| LlmError::ResponseFormat {
-                message: format!("the list of models is not readable: {error}"),
-                raw: document.chars().take(200).collect(),
-            })?;
+        let path = ["v1", "models"];
+        let list: ModelList = self.transport.list_models(&path, Some("limit=1000")).await?;
         Ok(list.data.into_iter().map(|model| model.id).collect())
     }
 
@@ -101,22 +85,9 @@ impl AnthropicProvider {
         model: impl Into<String>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, LlmError> {
-        let set = |name| variable(name).filter(|value| !value.trim().is_empty());
-        let mut builder = Self::builder(model);
-        let base_url = set("ANTHROPIC_BASE_URL");
-        match set("ANTHROPIC_API_KEY") {
-            Some(key) => builder = builder.api_key(key),
-            None if base_url.is_none() => {
-                let cure = "ANTHROPIC_API_KEY is not set: export it, or set ANTHROPIC_BASE_URL \
-                            to a server that needs no key";
-                return Err(LlmError::Auth(cure.into()));
-            }
-            None => {}
-        }
-        if let Some(url) = base_url {
-            builder = builder.base_url(url);
-        }
-        builder.build()
+        let cure = "export it, or set ANTHROPIC_BASE_URL to a server that needs no key";
+        let keys = ["ANTHROPIC_API_KEY"];
+        Self::builder(model).variables(&keys, "ANTHROPIC_BASE_URL", cure, variable)?.build()
     }
 
     fn ask(
@@ -125,7 +96,8 @@ impl AnthropicProvider {
         paused: &[ContentBlock],
     ) -> Result<ReplyStream<MessagesDecoder>, LlmError> {
         let body = encode_resumed(&self.model, &outgoing(params), &self.options, paused)?;
-        Ok(self.transport.post(&["v1", "messages"], body, params))
+        let reading = reading(&self.model, params, &self.options);
+        Ok(self.transport.post(&["v1", "messages"], body, params, reading))
     }
 
     /// Only the provider's own tools make it pause.
@@ -174,42 +146,24 @@ pub(crate) fn metadata(provider: &'static str, model: &str) -> ProviderMetadata 
 
 impl fmt::Debug for AnthropicProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = &self.transport.base_url;
         f.debug_struct("AnthropicProvider")
             .field("model", &self.model)
-            .field("server", &url.origin().ascii_serialization())
+            .field("server", &self.transport.server())
             .finish_non_exhaustive()
     }
 }
 
-/// Builds an [`AnthropicProvider`]; made by [`AnthropicProvider::builder`].
-#[must_use = "a builder does nothing before `build`"]
-pub struct AnthropicProviderBuilder {
-    model: String,
-    base_url: String,
-    api_key: Option<SecretString>,
-    options: Options,
-    client: Option<reqwest::Client>,
-    limits: Limits,
-}
+/// Builds an [`AnthropicProvider`]; made by [`AnthropicProvider::builder`]. Its base URL is the address
+/// up to and without `/v1/messages`.
+pub type AnthropicProviderBuilder = ProviderBuilder<Options>;
 
-impl AnthropicProviderBuilder {
-    /// Where the API is, up to and without `/v1/messages`.
-    pub fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.base_url = url.into();
-        self
-    }
+impl TakesKey for Options {}
 
-    /// The key; a local server may need none.
-    pub fn api_key(mut self, key: impl Into<SecretString>) -> Self {
-        self.api_key = Some(key.into());
-        self
-    }
-
+impl ProviderBuilder<Options> {
     /// Whether the provider shall cache tools, instructions and the conversation so far; it does
     /// unless this is `false`.
     pub fn caching(mut self, caching: bool) -> Self {
-        self.options.caching = caching;
+        self.api.caching = caching;
         self
     }
 
@@ -217,27 +171,16 @@ impl AnthropicProviderBuilder {
     /// `{"type": "web_search_20250305", "name": "web_search"}`. What it does is part of the
     /// reply and goes back with it; a pause it needs is waited for.
     pub fn server_tool(mut self, tool: Value) -> Self {
-        self.options.server_tools.push(tool);
+        self.api.server_tools.push(tool);
         self
     }
 
-    /// A client of yours (reqwest 0.13), for its proxies, certificates or pool. Its own limit of
-    /// time for a connection counts then.
-    pub fn http_client(mut self, client: reqwest::Client) -> Self {
-        self.client = Some(client);
-        self
-    }
-
-    /// How long the server may take.
-    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
-        self.limits.timeouts = timeouts;
-        self
-    }
-
-    /// Tries after the first, where the server says that it cannot now; 4 unless set. Where no
-    /// server answers, there are 2 at most.
-    pub fn max_retries(mut self, retries: u32) -> Self {
-        self.limits.max_retries = retries;
+    /// Above how many tokens of input the provider shall sum the conversation up, from 50,000 on;
+    /// never unless this is set. The summary is part of the reply and goes back with it, in the
+    /// place of what it sums up. A beta of the API, for its later models; a run's own compaction
+    /// works with every model.
+    pub fn compact_above(mut self, tokens: u32) -> Self {
+        self.api.compact_above = Some(tokens);
         self
     }
 
@@ -246,38 +189,18 @@ impl AnthropicProviderBuilder {
     /// # Errors
     /// When the base URL or the key is not usable.
     pub fn build(self) -> Result<AnthropicProvider, LlmError> {
-        // People paste the address of the endpoint, too.
-        let url = self.base_url.trim().trim_end_matches('/');
-        let url = url.strip_suffix("/messages").unwrap_or(url);
-        let base_url = parse_base_url(url.strip_suffix("/v1").unwrap_or(url))?;
-        // A key from a file or a variable may end in a line break.
-        let key = self.api_key.map(|key| SecretString::from(key.expose_secret().trim()));
-        let key = key.filter(|key| !key.expose_secret().is_empty());
-        let mut headers = HeaderMap::new();
+        let Self { model, base_url, connection, api } = self;
+        let base_url = without_end(&base_url, &["/v1/messages", "/v1", "/messages"]);
+        let mut transport = connection.transport(base_url, KeyHeader::Own("x-api-key"))?;
         let version = HeaderName::from_static("anthropic-version");
-        headers.insert(version, HeaderValue::from_static("2023-06-01"));
-        if let Some(key) = &key {
-            let mut value = HeaderValue::try_from(key.expose_secret()).map_err(|_| {
-                let cure = "the API key holds characters that no HTTP header can carry (a line \
-                            break?)";
-                LlmError::Auth(cure.into())
-            })?;
-            value.set_sensitive(true);
-            headers.insert(HeaderName::from_static("x-api-key"), value);
+        transport.headers.insert(version, HeaderValue::from_static("2023-06-01"));
+        if api.compact_above.is_some() {
+            let beta = HeaderName::from_static("anthropic-beta");
+            transport.headers.insert(beta, HeaderValue::from_static(COMPACTION));
         }
-        let client = match self.client {
-            Some(client) => client,
-            None => default_client(&self.limits.timeouts)?,
-        };
-        let transport = Transport {
-            client,
-            base_url,
-            headers,
-            redactor: Redactor::new(key.as_ref()),
-            limits: self.limits,
-        };
-        let (options, transport) = (Arc::new(self.options), Arc::new(transport));
-        Ok(AnthropicProvider { model: self.model, options, transport })
+        let origin = origin(API, &transport.base_url, "anthropic.com");
+        let options = Arc::new(Options { origin, ..api });
+        Ok(AnthropicProvider { model, options, transport: Arc::new(transport) })
     }
 }
 
@@ -291,9 +214,10 @@ struct ModelEntry {
     id: String,
 }
 
-const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com";
+/// The beta in which the API takes `context_management` for compaction.
+const COMPACTION: &str = "compact-2026-01-12";
 
-const LIST_TIME: Duration = Duration::from_secs(5);
+const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com";
 
 #[cfg(test)]
 mod tests {

@@ -1,23 +1,21 @@
 //! [`GeminiProvider`]: Google's models behind the Gemini API.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use secrecy::{ExposeSecret, SecretString};
+use http::Method;
+use secrecy::SecretString;
 use serde::Deserialize;
 use toolloop_core::{
     Capability, ChatParams, ChatResponse, ChatStream, LlmError, Provider, ProviderMetadata,
 };
 
+use crate::builder::{KeyHeader, ProviderBuilder, TakesKey, without_end};
 use crate::codec::gemini::{self, GeminiDecoder};
-use crate::codec::outgoing;
+use crate::codec::{origin, outgoing};
 use crate::models::KnownModel;
-use crate::transport::{
-    Limits, Redactor, ReplyStream, Timeouts, Transport, collect, default_client, parse_base_url,
-};
+use crate::transport::{ReplyStream, Transport, collect};
 
 /// A model behind the Gemini API.
 ///
@@ -34,6 +32,7 @@ use crate::transport::{
 #[derive(Clone)]
 pub struct GeminiProvider {
     model: String,
+    origin: Cow<'static, str>,
     transport: Arc<Transport>,
 }
 
@@ -61,14 +60,9 @@ impl GeminiProvider {
     /// Everything else there is to say of a provider.
     pub fn builder(model: impl Into<String>) -> GeminiProviderBuilder {
         let model = model.into();
-        GeminiProviderBuilder {
-            // The API itself names its models so.
-            model: model.strip_prefix("models/").unwrap_or(&model).to_owned(),
-            base_url: GEMINI_BASE_URL.to_owned(),
-            api_key: None,
-            client: None,
-            limits: Limits::default(),
-        }
+        // The API itself names its models so.
+        let model = model.strip_prefix("models/").unwrap_or(&model);
+        ProviderBuilder::new(model, GEMINI_BASE_URL, Gemini)
     }
 
     /// The names of the models that can be asked. Asks once, for five seconds at most.
@@ -76,14 +70,8 @@ impl GeminiProvider {
     /// # Errors
     /// When the server cannot be reached, refuses, or answers with something else than a list.
     pub async fn list_models(&self) -> Result<Vec<String>, LlmError> {
-        let mut request = self.transport.request(Method::GET, &["models"]);
-        request.url_mut().set_query(Some("pageSize=1000"));
-        let document = self.transport.document(request, LIST_TIME).await?;
         let list: ModelList =
-            serde_json::from_str(&document).map_err(|error| LlmError::ResponseFormat {
-                message: format!("the list of models is not readable: {error}"),
-                raw: document.chars().take(200).collect(),
-            })?;
+            self.transport.list_models(&["models"], Some("pageSize=1000")).await?;
         let answers = |model: &ModelEntry| {
             let methods = &model.supported_generation_methods;
             methods.as_ref().is_none_or(|methods| methods.iter().any(|m| m == "generateContent"))
@@ -96,26 +84,15 @@ impl GeminiProvider {
         model: impl Into<String>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, LlmError> {
-        let set = |name| variable(name).filter(|value| !value.trim().is_empty());
-        let mut builder = Self::builder(model);
-        let base_url = set("GEMINI_BASE_URL");
-        match set("GEMINI_API_KEY").or_else(|| set("GOOGLE_API_KEY")) {
-            Some(key) => builder = builder.api_key(key),
-            None if base_url.is_none() => {
-                let cure = "GEMINI_API_KEY is not set: export it (GOOGLE_API_KEY will do), or set \
-                            GEMINI_BASE_URL to a server that needs no key";
-                return Err(LlmError::Auth(cure.into()));
-            }
-            None => {}
-        }
-        if let Some(url) = base_url {
-            builder = builder.base_url(url);
-        }
-        builder.build()
+        let keys = ["GEMINI_API_KEY", "GOOGLE_API_KEY"];
+        let cure = "export it (GOOGLE_API_KEY will do), or set GEMINI_BASE_URL to a server that \
+                    needs no key";
+        Self::builder(model).variables(&keys, "GEMINI_BASE_URL", cure, variable)?.build()
     }
 
     fn ask(&self, params: &ChatParams) -> Result<ReplyStream<GeminiDecoder>, LlmError> {
-        let body = gemini::encode(&self.model, &outgoing(params))?;
+        let body = gemini::encode_for(&self.origin, &self.model, &outgoing(params))?;
+        let reading = gemini::reading(self.origin.clone(), &self.model, params);
         let method = format!("{}:streamGenerateContent", self.model);
         // A tuned model has a collection of its own in front of its name.
         let path: Vec<&str> = match method.contains('/') {
@@ -124,7 +101,7 @@ impl GeminiProvider {
         };
         let mut request = self.transport.request(Method::POST, &path);
         request.url_mut().query_pairs_mut().append_pair("alt", "sse");
-        Ok(self.transport.post_to(request, body, params))
+        Ok(self.transport.post_to(request, body, params, reading))
     }
 }
 
@@ -139,105 +116,50 @@ impl Provider for GeminiProvider {
 
     fn metadata(&self) -> ProviderMetadata {
         let known = KnownModel::by_name(&self.model);
-        let mut capabilities =
-            HashSet::from([Capability::Tools, Capability::StructuredOutput, Capability::Caching]);
-        capabilities.extend(known.reasons.then_some(Capability::Reasoning));
-        capabilities.extend(known.sees.then_some(Capability::Vision));
+        let api = [Capability::Tools, Capability::StructuredOutput, Capability::Caching];
         ProviderMetadata {
             name: "gemini".into(),
             model: self.model.clone(),
             context_window: known.context_window,
-            capabilities,
+            capabilities: known.capabilities(api),
         }
     }
 }
 
 impl fmt::Debug for GeminiProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = &self.transport.base_url;
         f.debug_struct("GeminiProvider")
             .field("model", &self.model)
-            .field("server", &url.origin().ascii_serialization())
+            .field("server", &self.transport.server())
             .finish_non_exhaustive()
     }
 }
 
-/// Builds a [`GeminiProvider`]; made by [`GeminiProvider::builder`].
-#[must_use = "a builder does nothing before `build`"]
-pub struct GeminiProviderBuilder {
-    model: String,
-    base_url: String,
-    api_key: Option<SecretString>,
-    client: Option<reqwest::Client>,
-    limits: Limits,
-}
+/// Builds a [`GeminiProvider`]; made by [`GeminiProvider::builder`]. Its base URL gets the version of
+/// the API (`v1beta`) unless it ends in one.
+pub type GeminiProviderBuilder = ProviderBuilder<Gemini>;
 
-impl GeminiProviderBuilder {
-    /// Where the API is; its version (`v1beta`) is added unless the address ends in one.
-    pub fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.base_url = url.into();
-        self
-    }
+/// The Gemini API.
+pub struct Gemini;
 
-    /// The key; a server of your own may need none.
-    pub fn api_key(mut self, key: impl Into<SecretString>) -> Self {
-        self.api_key = Some(key.into());
-        self
-    }
+impl TakesKey for Gemini {}
 
-    /// A client of yours (reqwest 0.13), for its proxies, certificates or pool. Its own limit of
-    /// time for a connection counts then.
-    pub fn http_client(mut self, client: reqwest::Client) -> Self {
-        self.client = Some(client);
-        self
-    }
-
-    /// How long the server may take.
-    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
-        self.limits.timeouts = timeouts;
-        self
-    }
-
-    /// Tries after the first, where the server says that it cannot now; 4 unless set. Where no
-    /// server answers, there are 2 at most.
-    pub fn max_retries(mut self, retries: u32) -> Self {
-        self.limits.max_retries = retries;
-        self
-    }
-
+impl ProviderBuilder<Gemini> {
     /// The provider.
     ///
     /// # Errors
     /// When the base URL or the key is not usable.
     pub fn build(self) -> Result<GeminiProvider, LlmError> {
-        let key = self.api_key.map(|key| SecretString::from(key.expose_secret().trim()));
-        let key = key.filter(|key| !key.expose_secret().is_empty());
-        let mut headers = HeaderMap::new();
-        if let Some(key) = &key {
-            let mut value = HeaderValue::try_from(key.expose_secret())
-                .map_err(|_| LlmError::Auth("the API key fits into no HTTP header".into()))?;
-            value.set_sensitive(true);
-            headers.insert(HeaderName::from_static("x-goog-api-key"), value);
-        }
-        let client = match self.client {
-            Some(client) => client,
-            None => default_client(&self.limits.timeouts)?,
-        };
-        let transport = Transport {
-            client,
-            base_url: parse_base_url(&with_version(&self.base_url))?,
-            headers,
-            redactor: Redactor::new(key.as_ref()),
-            limits: self.limits,
-        };
-        Ok(GeminiProvider { model: self.model, transport: Arc::new(transport) })
+        let base_url = with_version(&self.base_url);
+        let transport = self.connection.transport(&base_url, KeyHeader::Own("x-goog-api-key"))?;
+        let origin = origin(gemini::API, &transport.base_url, "googleapis.com");
+        Ok(GeminiProvider { model: self.model, origin, transport: Arc::new(transport) })
     }
 }
 
 /// The address with the version of the API; people also give the address of its models.
 fn with_version(url: &str) -> String {
-    let url = url.trim().trim_end_matches('/');
-    let url = url.strip_suffix("/models").unwrap_or(url);
+    let url = without_end(url, &["/models"]);
     match url.rsplit('/').next() {
         Some("v1beta" | "v1alpha" | "v1") => url.to_owned(),
         _ => format!("{url}/v1beta"),
@@ -257,8 +179,6 @@ struct ModelEntry {
 }
 
 const GEMINI_BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
-
-const LIST_TIME: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {

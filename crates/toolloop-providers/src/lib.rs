@@ -17,12 +17,17 @@
 //! Responses API, [`AnthropicProvider`] and [`AiCoreProvider`] to Claude, [`GeminiProvider`] to
 //! Google, [`OllamaProvider`] to Ollama. What tokens cost is a [`Price`].
 //!
+//! [`DialectProvider`] asks any of them so that the model writes its calls as text, or makes no more
+//! than so many in a reply; [`Fallback`] asks one after the other.
+//!
 //! A reply is one [`ChatStream`](toolloop_core::ChatStream) that does its work as it is polled:
 //! no task, no channel. Dropping it closes the request.
 
 mod aicore;
 mod anthropic;
+mod builder;
 pub mod codec;
+mod dialect;
 mod fallback;
 mod gemini;
 mod models;
@@ -34,12 +39,13 @@ mod transport;
 
 pub use aicore::{AiCoreProvider, AiCoreProviderBuilder};
 pub use anthropic::{AnthropicProvider, AnthropicProviderBuilder};
+pub use builder::ProviderBuilder;
+pub use dialect::{DialectProvider, WithDialect};
 pub use fallback::Fallback;
 pub use gemini::{GeminiProvider, GeminiProviderBuilder};
 pub use ollama::{OllamaProvider, OllamaProviderBuilder};
 pub use openai::{
-    OpenAiBuilder, OpenAiProvider, OpenAiProviderBuilder, ResponsesProvider,
-    ResponsesProviderBuilder,
+    OpenAiModel, OpenAiProvider, OpenAiProviderBuilder, ResponsesProvider, ResponsesProviderBuilder,
 };
 pub use prices::Price;
 pub use servers::{SERVERS, Server, server};

@@ -1,5 +1,9 @@
 //! What is known of models by their names.
 
+use std::collections::HashSet;
+
+use toolloop_core::Capability;
+
 /// What a model is and can, as far as its name tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct KnownModel {
@@ -18,6 +22,14 @@ impl KnownModel {
             .find(|(prefix, ..)| name.starts_with(prefix))
             .map(|&(_, context_window, reasons, sees)| Self { context_window, reasons, sees })
             .unwrap_or_default()
+    }
+
+    /// What it can, besides what its API can.
+    pub(crate) fn capabilities<const N: usize>(self, api: [Capability; N]) -> HashSet<Capability> {
+        let mut capabilities = HashSet::from(api);
+        capabilities.extend(self.reasons.then_some(Capability::Reasoning));
+        capabilities.extend(self.sees.then_some(Capability::Vision));
+        capabilities
     }
 }
 

@@ -1,25 +1,19 @@
 //! [`OllamaProvider`]: models that Ollama serves, through its own API.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue};
-use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use toolloop_core::{
     Capability, ChatParams, ChatResponse, ChatStream, LlmError, Provider, ProviderMetadata,
 };
 
+use crate::builder::{KeyHeader, ProviderBuilder, TakesKey, without_end};
 use crate::codec::ollama::{self, OllamaDecoder};
 use crate::codec::outgoing;
 use crate::models::KnownModel;
 use crate::servers::LOADS_FIRST;
-use crate::transport::{
-    Limits, Redactor, ReplyStream, Timeouts, Transport, default_client, parse_base_url,
-};
+use crate::transport::{ReplyStream, Transport};
 
 /// A model that Ollama serves, on this machine or elsewhere.
 ///
@@ -61,15 +55,7 @@ impl OllamaProvider {
 
     /// Everything else there is to say of a provider.
     pub fn builder(model: impl Into<String>) -> OllamaProviderBuilder {
-        let limits = Limits { timeouts: LOADS_FIRST, ..Limits::default() };
-        OllamaProviderBuilder {
-            model: model.into(),
-            host: String::new(),
-            api_key: None,
-            context_window: None,
-            client: None,
-            limits,
-        }
+        ProviderBuilder::new(model, "", Ollama::default()).timeouts(LOADS_FIRST)
     }
 
     /// The names of the models the server has. Asks once, for five seconds at most.
@@ -77,23 +63,14 @@ impl OllamaProvider {
     /// # Errors
     /// When the server cannot be reached, refuses, or answers with something else than a list.
     pub async fn list_models(&self) -> Result<Vec<String>, LlmError> {
-        let document = self.transport.get(&["api", "tags"], LIST_TIME).await?;
-        let list: ModelList =
-            serde_json::from_str(&document).map_err(|error| LlmError::ResponseFormat {
-                message: format!("the list of models is not readable: {error}"),
-                raw: document.chars().take(200).collect(),
-            })?;
+        let list: ModelList = self.transport.list_models(&["api", "tags"], None).await?;
         Ok(list.models.into_iter().map(|model| model.name).collect())
     }
 
     /// The address of a server in full: `OLLAMA_HOST` may leave out scheme, host and port, and may
     /// be the address to listen on. People also give the addresses below it.
     pub fn address(host: &str) -> String {
-        let host = host.trim().trim_end_matches('/');
-        let host = ["/v1", "/api/chat", "/api"]
-            .iter()
-            .find_map(|path| host.strip_suffix(path))
-            .unwrap_or(host);
+        let host = without_end(host, &["/v1", "/api/chat", "/api"]);
         let (scheme, rest) = host.split_once("://").unwrap_or(("", host));
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         // The last colon begins the port, unless it is one of an IPv6 address.
@@ -116,10 +93,7 @@ impl OllamaProvider {
         model: impl Into<String>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, LlmError> {
-        let mut builder = Self::builder(model);
-        if let Some(host) = variable("OLLAMA_HOST") {
-            builder = builder.base_url(host);
-        }
+        let mut builder = Self::builder(model).variables(&[], "OLLAMA_HOST", "", &variable)?;
         if let Some(key) = variable("OLLAMA_API_KEY") {
             builder = builder.api_key(key);
         }
@@ -128,7 +102,7 @@ impl OllamaProvider {
 
     fn ask(&self, params: &ChatParams) -> Result<ReplyStream<OllamaDecoder>, LlmError> {
         let body = ollama::encode(&self.model, &outgoing(params), self.context_window)?;
-        Ok(self.transport.post(&["api", "chat"], body, params))
+        Ok(self.transport.post(&["api", "chat"], body, params, ollama::reading(params)))
     }
 }
 
@@ -144,80 +118,43 @@ impl Provider for OllamaProvider {
     /// What a model can is only guessed from its name: the server knows, but is not asked here.
     fn metadata(&self) -> ProviderMetadata {
         let known = KnownModel::by_name(&self.model);
-        let mut capabilities =
-            HashSet::from([Capability::Tools, Capability::StructuredOutput, Capability::MidSystem]);
-        capabilities.extend(known.reasons.then_some(Capability::Reasoning));
-        capabilities.extend(known.sees.then_some(Capability::Vision));
+        let api = [Capability::Tools, Capability::StructuredOutput, Capability::MidSystem];
         ProviderMetadata {
             name: "ollama".into(),
             model: self.model.clone(),
             // The server gives a model less room than it could use, unless it is told.
             context_window: self.context_window.map_or(0, u64::from),
-            capabilities,
+            capabilities: known.capabilities(api),
         }
     }
 }
 
 impl fmt::Debug for OllamaProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = &self.transport.base_url;
         f.debug_struct("OllamaProvider")
             .field("model", &self.model)
-            .field("server", &url.origin().ascii_serialization())
+            .field("server", &self.transport.server())
             .finish_non_exhaustive()
     }
 }
 
-/// Builds an [`OllamaProvider`]; made by [`OllamaProvider::builder`].
-#[must_use = "a builder does nothing before `build`"]
-pub struct OllamaProviderBuilder {
-    model: String,
-    host: String,
-    api_key: Option<SecretString>,
+/// Builds an [`OllamaProvider`]; made by [`OllamaProvider::builder`]. Its base URL may have any form
+/// that `OLLAMA_HOST` has: `10.0.0.7`, `host:8080`, `https://example.com/ollama`.
+pub type OllamaProviderBuilder = ProviderBuilder<Ollama>;
+
+/// Ollama's own API.
+#[derive(Default)]
+pub struct Ollama {
     context_window: Option<u32>,
-    client: Option<reqwest::Client>,
-    limits: Limits,
 }
 
-impl OllamaProviderBuilder {
-    /// Where the server is, in any form that `OLLAMA_HOST` has: `10.0.0.7`, `host:8080`,
-    /// `https://example.com/ollama`.
-    pub fn base_url(mut self, url: impl Into<String>) -> Self {
-        self.host = url.into();
-        self
-    }
+impl TakesKey for Ollama {}
 
-    /// A key, for servers that want one.
-    pub fn api_key(mut self, key: impl Into<SecretString>) -> Self {
-        self.api_key = Some(key.into());
-        self
-    }
-
+impl ProviderBuilder<Ollama> {
     /// Tokens the server makes room for. Its own default is a few thousand, beyond which it
     /// silently forgets the oldest messages; more takes more memory.
     pub fn context_window(mut self, tokens: u32) -> Self {
-        self.context_window = Some(tokens);
-        self
-    }
-
-    /// A client of yours (reqwest 0.13), for its proxies, certificates or pool. Its own limit of
-    /// time for a connection counts then.
-    pub fn http_client(mut self, client: reqwest::Client) -> Self {
-        self.client = Some(client);
-        self
-    }
-
-    /// How long the server may take. To the first piece of content it is given ten minutes unless
-    /// this says otherwise: the model may have to be loaded.
-    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
-        self.limits.timeouts = timeouts;
-        self
-    }
-
-    /// Tries after the first, where the server says that it cannot now; 4 unless set. Where no
-    /// server answers, there are 2 at most.
-    pub fn max_retries(mut self, retries: u32) -> Self {
-        self.limits.max_retries = retries;
+        self.api.context_window = Some(tokens);
         self
     }
 
@@ -226,28 +163,10 @@ impl OllamaProviderBuilder {
     /// # Errors
     /// When the address or the key is not usable.
     pub fn build(self) -> Result<OllamaProvider, LlmError> {
-        let key = self.api_key.map(|key| SecretString::from(key.expose_secret().trim()));
-        let key = key.filter(|key| !key.expose_secret().is_empty());
-        let mut headers = HeaderMap::new();
-        if let Some(key) = &key {
-            let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()))
-                .map_err(|_| LlmError::Auth("the API key fits into no HTTP header".into()))?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-        }
-        let client = match self.client {
-            Some(client) => client,
-            None => default_client(&self.limits.timeouts)?,
-        };
-        let transport = Transport {
-            client,
-            base_url: parse_base_url(&OllamaProvider::address(&self.host))?,
-            headers,
-            redactor: Redactor::new(key.as_ref()),
-            limits: self.limits,
-        };
-        let transport = Arc::new(transport);
-        Ok(OllamaProvider { model: self.model, context_window: self.context_window, transport })
+        let Self { model, base_url, connection, api: Ollama { context_window } } = self;
+        let base_url = OllamaProvider::address(&base_url);
+        let transport = Arc::new(connection.transport(&base_url, KeyHeader::Bearer)?);
+        Ok(OllamaProvider { model, context_window, transport })
     }
 }
 
@@ -261,10 +180,10 @@ struct ModelEntry {
     name: String,
 }
 
-const LIST_TIME: Duration = Duration::from_secs(5);
-
 #[cfg(test)]
 mod tests {
+    use http::header::AUTHORIZATION;
+
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use toolloop_core::LlmError;
 
-use crate::codec::openai_chat::{CallIds, Quirks};
+use crate::codec::openai_chat::{API, CallIds, Quirks};
 use crate::openai::{OpenAiProvider, OpenAiProviderBuilder};
 use crate::transport::Timeouts;
 
@@ -42,10 +42,12 @@ impl Server {
 
     /// One of its models, still without a key.
     pub fn builder(&self, model: impl Into<String>) -> OpenAiProviderBuilder {
+        // Wherever it is reached: what it has given for safe-keeping is its own.
+        let origin = format!("{API}@{}", self.host()).into();
         let builder = OpenAiProvider::builder(model)
             .name(self.name)
             .base_url(self.base_url)
-            .quirks((self.quirks)());
+            .quirks(Quirks { origin, ..(self.quirks)() });
         match self.is_local() {
             true => builder.timeouts(LOADS_FIRST),
             false => builder,
@@ -60,27 +62,20 @@ impl Server {
         self.provider_with(model, |name| std::env::var(name).ok())
     }
 
+    /// Its host, with the port where that is not the usual one.
+    fn host(&self) -> &'static str {
+        let address = self.base_url.split("://").nth(1).unwrap_or(self.base_url);
+        address.split('/').next().unwrap_or(address)
+    }
+
     fn provider_with(
         &self,
         model: impl Into<String>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<OpenAiProvider, LlmError> {
-        let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        let mut builder = self.builder(model);
-        let address = set(self.address_variable);
-        match (self.key_variable, self.key_variable.and_then(set)) {
-            (_, Some(key)) => builder = builder.api_key(key),
-            (Some(variable), None) if address.is_none() => {
-                let cure =
-                    format!("{variable} is not set: export it with your key of {}", self.label);
-                return Err(LlmError::Auth(cure.into()));
-            }
-            _ => {}
-        }
-        if let Some(address) = address {
-            builder = builder.base_url(address);
-        }
-        builder.build()
+        let keys: Vec<&str> = self.key_variable.into_iter().collect();
+        let cure = format!("export it with your key of {}", self.label);
+        self.builder(model).variables(&keys, self.address_variable, &cure, variable)?.build()
     }
 }
 
@@ -188,10 +183,7 @@ fn strict() -> Quirks {
 
 /// What is known of the server at a host.
 pub(crate) fn quirks_at(host: &str) -> Option<Quirks> {
-    let is_there = |server: &&Server| {
-        let url = server.base_url.strip_prefix("https://");
-        url.and_then(|url| url.split('/').next()) == Some(host)
-    };
+    let is_there = |server: &&Server| !server.is_local() && server.host() == host;
     SERVERS.iter().find(is_there).map(|server| (server.quirks)())
 }
 

@@ -10,6 +10,7 @@ mod suite {
     mod anthropic_requests;
     mod connection;
     mod corpus;
+    mod dialects;
     mod dialogues;
     mod error_bodies;
     mod failures;

@@ -65,7 +65,7 @@ pub mod tool;
 pub use tool::returns as __private;
 
 pub use agent::Agent;
-pub use provider::provider;
+pub use provider::{WithDialect, provider};
 
 pub use toolloop_core::{chat, dialect, error, stream, usage};
 

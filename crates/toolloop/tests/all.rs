@@ -36,6 +36,12 @@ mod suite {
     /// Every API against a server that is not ours.
     mod foreign_server;
 
+    /// What a provider takes otherwise than it is said here: schemas, names, sealed thoughts.
+    mod translation;
+
+    /// Calls as text, and calls that leaked into it.
+    mod dialects;
+
     /// What a result passes on its way to the model.
     mod pipeline;
 

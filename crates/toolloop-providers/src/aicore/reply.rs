@@ -9,6 +9,7 @@ use futures_core::Stream;
 use toolloop_core::{BoxFuture, ChatParams, LlmError, StreamEvent};
 
 use super::session::{Session, Sessions};
+use crate::codec::Reading;
 use crate::codec::anthropic::MessagesDecoder;
 use crate::transport::ReplyStream;
 
@@ -19,6 +20,7 @@ pub(super) struct AiCoreReply {
     body: Bytes,
     /// Without messages: they are in the body.
     params: ChatParams,
+    reading: Reading,
     state: State,
     renewed: bool,
 }
@@ -35,6 +37,7 @@ impl AiCoreReply {
         deployment: &str,
         body: Vec<u8>,
         params: &ChatParams,
+        reading: Reading,
     ) -> Self {
         let state = open(&sessions, None);
         let params = ChatParams {
@@ -43,12 +46,13 @@ impl AiCoreReply {
             ..ChatParams::default()
         };
         let deployment = deployment.to_owned();
-        Self { sessions, deployment, body: body.into(), params, state, renewed: false }
+        Self { sessions, deployment, body: body.into(), params, reading, state, renewed: false }
     }
 
     fn ask(&self, session: Session) -> State {
         let path = ["v2", "inference", "deployments", &self.deployment, ENDPOINT];
-        let reply = session.transport.post(&path, self.body.clone(), &self.params);
+        let (body, reading) = (self.body.clone(), self.reading.clone());
+        let reply = session.transport.post(&path, body, &self.params, reading);
         State::Replying { session, reply: Box::new(reply) }
     }
 }

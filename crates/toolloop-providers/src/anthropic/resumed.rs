@@ -6,6 +6,7 @@
 
 use std::mem;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
@@ -20,35 +21,42 @@ use crate::transport::ReplyStream;
 /// A reply of one or more answers.
 pub(super) struct ResumedReply {
     provider: AnthropicProvider,
-    params: ChatParams,
+    params: Arc<ChatParams>,
     answer: ReplyStream<MessagesDecoder>,
-    /// The answer under way.
+    /// The try of an answer that is under way.
     said: ReplyAssembler,
     /// The answers before it.
     before: Vec<ContentBlock>,
+    /// Their tokens, as far as the reader has not counted them.
     usage_before: Usage,
     calls_before: u32,
     resumes: u32,
+    /// What comes behind the tokens of a try that was cut.
+    behind: Option<Item>,
 }
+
+type Item = Result<StreamEvent, LlmError>;
 
 impl ResumedReply {
     pub(super) fn new(provider: AnthropicProvider, params: ChatParams) -> Result<Self, LlmError> {
         let answer = provider.ask(&params, &[])?;
+        let params = Arc::new(params);
         Ok(Self {
             provider,
-            params,
             answer,
-            said: ReplyAssembler::detached(),
+            said: ReplyAssembler::of_request(Arc::clone(&params)),
+            params,
             before: Vec::new(),
             usage_before: Usage::default(),
             calls_before: 0,
             resumes: 0,
+            behind: None,
         })
     }
 
     /// The provider paused: asks it to go on.
     fn resume(&mut self, paused: StreamEvent) -> Result<(), LlmError> {
-        let mut said = mem::replace(&mut self.said, ReplyAssembler::detached());
+        let mut said = self.take_said();
         said.push(paused)?;
         let response = said.into_response()?;
         self.calls_before += response.tool_calls_iter().count() as u32;
@@ -57,6 +65,18 @@ impl ResumedReply {
         self.resumes += 1;
         self.answer = self.provider.ask(&self.params, &self.before)?;
         Ok(())
+    }
+
+    /// A try was cut: its tokens come before the reason. With that the reader closes the account
+    /// and begins another, so the answers before are in the first, and not again in the next.
+    fn count_cut(&mut self, end: Item) -> Item {
+        let cut = self.take_said().into_partial();
+        self.behind = Some(end);
+        Ok(StreamEvent::Usage(mem::take(&mut self.usage_before) + cut.usage))
+    }
+
+    fn take_said(&mut self) -> ReplyAssembler {
+        mem::replace(&mut self.said, ReplyAssembler::of_request(Arc::clone(&self.params)))
     }
 
     /// What an event of this answer is in the whole reply.
@@ -79,12 +99,22 @@ impl ResumedReply {
 }
 
 impl Stream for ResumedReply {
-    type Item = Result<StreamEvent, LlmError>;
+    type Item = Item;
 
-    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Item>> {
         let this = self.get_mut();
+        if let Some(end) = this.behind.take() {
+            return Poll::Ready(Some(end));
+        }
         loop {
             let event = match ready!(Pin::new(&mut this.answer).poll_next(cx)) {
+                Some(Ok(StreamEvent::RetryScheduled(notice))) if notice.may_have_cost => {
+                    let end = Ok(StreamEvent::RetryScheduled(notice));
+                    return Poll::Ready(Some(this.count_cut(end)));
+                }
+                Some(Err(error)) if error.may_have_cost() => {
+                    return Poll::Ready(Some(this.count_cut(Err(error))));
+                }
                 Some(Ok(event)) => event,
                 end => return Poll::Ready(end),
             };

@@ -17,12 +17,11 @@ pub mod ollama;
 pub mod openai_chat;
 pub mod openai_responses;
 mod outgoing;
-mod parameters;
 mod picture;
+mod reading;
 pub mod schema;
 mod size;
 pub mod sse;
-mod strict;
 
 use std::collections::VecDeque;
 
@@ -31,6 +30,7 @@ use toolloop_core::StreamEvent;
 pub use api_error::ApiError;
 pub use frames::{Frames, Framing};
 pub use outgoing::outgoing;
+pub(crate) use reading::{Reading, origin};
 
 /// Events that were decoded and not yet taken.
 pub type Events = VecDeque<StreamEvent>;

@@ -1,19 +1,16 @@
 //! [`OpenAiProvider`]: OpenAI, and every server that speaks its Chat Completions API.
 
-use std::fmt;
-
-use secrecy::SecretString;
+use reqwest::Url;
 use toolloop_core::{ChatParams, ChatResponse, ChatStream, LlmError, Provider, ProviderMetadata};
 
-use super::builder::{Endpoint, OpenAiBuilder};
-use crate::codec::openai_chat::{self, ChatDecoder, Quirks};
-use crate::codec::outgoing;
+use super::model::{Api, OPENAI_HOST, OpenAi, OpenAiModel, is_openai};
+use crate::builder::ProviderBuilder;
+use crate::codec::openai_chat::{API, ChatDecoder, Quirks, encode, reading};
+use crate::codec::{origin, outgoing};
 use crate::servers::quirks_at;
 use crate::transport::ReplyStream;
 
 /// A model behind the Chat Completions API.
-///
-/// Cloning is cheap; clones share their connections.
 ///
 /// ```
 /// use toolloop_providers::OpenAiProvider;
@@ -24,53 +21,39 @@ use crate::transport::ReplyStream;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
-pub struct OpenAiProvider {
-    endpoint: Endpoint,
-    quirks: Quirks,
+pub type OpenAiProvider = OpenAiModel<Quirks>;
+
+/// Builds an [`OpenAiProvider`]; made by `OpenAiProvider::builder`. Its base URL is the address up to
+/// and with `/v1`.
+pub type OpenAiProviderBuilder = ProviderBuilder<OpenAi<Quirks>>;
+
+impl Api for Quirks {
+    const PROVIDER: &'static str = "OpenAiProvider";
+
+    fn settle(quirks: Option<Self>, _: &str, base_url: &Url) -> Self {
+        let mut quirks = quirks.unwrap_or_else(|| match is_openai(base_url) {
+            true => Self::openai(),
+            false => {
+                let host = base_url.host_str().unwrap_or_default();
+                quirks_at(host).unwrap_or_else(Self::compatible)
+            }
+        });
+        if quirks.origin == API {
+            quirks.origin = origin(API, base_url, OPENAI_HOST);
+        }
+        quirks
+    }
 }
 
-impl OpenAiProvider {
-    /// A model of OpenAI.
-    ///
-    /// # Errors
-    /// When no HTTP header can carry the key.
-    pub fn create(
-        model: impl Into<String>,
-        api_key: impl Into<SecretString>,
-    ) -> Result<Self, LlmError> {
-        Self::builder(model).api_key(api_key).build()
-    }
-
-    /// A model with the key in `OPENAI_API_KEY`, at `OPENAI_BASE_URL` if that is set. A server
-    /// of your own may need no key.
-    ///
-    /// # Errors
-    /// When the key is missing, or either is not usable.
-    pub fn from_env(model: impl Into<String>) -> Result<Self, LlmError> {
-        Self::builder(model).variables(|name| std::env::var(name).ok())?.build()
-    }
-
-    /// Everything else there is to say of a provider.
-    pub fn builder(model: impl Into<String>) -> OpenAiProviderBuilder {
-        OpenAiBuilder::new(model)
-    }
-
-    /// The names of the models the server has. Asks once, for five seconds at most.
-    ///
-    /// # Errors
-    /// When the server cannot be reached, refuses, or answers with something else than a list.
-    pub async fn list_models(&self) -> Result<Vec<String>, LlmError> {
-        self.endpoint.list_models().await
-    }
-
+impl OpenAiModel<Quirks> {
     fn ask(&self, params: &ChatParams) -> Result<ReplyStream<ChatDecoder>, LlmError> {
-        let body = openai_chat::encode(&self.endpoint.model, &outgoing(params), &self.quirks)?;
-        Ok(self.endpoint.transport.post(&["chat", "completions"], body, params))
+        let body = encode(&self.model, &outgoing(params), &self.quirks)?;
+        let path = ["chat", "completions"];
+        Ok(self.transport.post(&path, body, params, reading(params, &self.quirks)))
     }
 }
 
-impl Provider for OpenAiProvider {
+impl Provider for OpenAiModel<Quirks> {
     async fn generate(&self, params: &ChatParams) -> Result<ChatResponse, LlmError> {
         self.ask(params)?.into_response().await
     }
@@ -80,37 +63,6 @@ impl Provider for OpenAiProvider {
     }
 
     fn metadata(&self) -> ProviderMetadata {
-        self.endpoint.metadata()
-    }
-}
-
-impl fmt::Debug for OpenAiProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAiProvider")
-            .field("name", &self.endpoint.name)
-            .field("model", &self.endpoint.model)
-            .field("server", &self.endpoint.server())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Builds an [`OpenAiProvider`]; made by [`OpenAiProvider::builder`].
-pub type OpenAiProviderBuilder = OpenAiBuilder<Quirks>;
-
-impl OpenAiBuilder<Quirks> {
-    /// The provider.
-    ///
-    /// # Errors
-    /// When the base URL or the key is not usable.
-    pub fn build(self) -> Result<OpenAiProvider, LlmError> {
-        let (endpoint, quirks) = self.endpoint()?;
-        let quirks = quirks.unwrap_or_else(|| match endpoint.is_openai {
-            true => Quirks::openai(),
-            false => {
-                let host = endpoint.transport.base_url.host_str().unwrap_or_default();
-                quirks_at(host).unwrap_or_else(Quirks::compatible)
-            }
-        });
-        Ok(OpenAiProvider { endpoint, quirks })
+        self.known()
     }
 }

@@ -1,10 +1,10 @@
 //! OpenAI and the servers that speak its two APIs: [`OpenAiProvider`] for Chat Completions,
-//! [`ResponsesProvider`] for Responses. What is the same of both is in `builder.rs`.
+//! [`ResponsesProvider`] for Responses. What is the same of both is an [`OpenAiModel`].
 
-mod builder;
 mod chat;
+mod model;
 mod responses;
 
-pub use builder::OpenAiBuilder;
 pub use chat::{OpenAiProvider, OpenAiProviderBuilder};
+pub use model::OpenAiModel;
 pub use responses::{ResponsesProvider, ResponsesProviderBuilder};

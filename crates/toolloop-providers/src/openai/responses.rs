@@ -1,19 +1,16 @@
 //! [`ResponsesProvider`]: OpenAI, and the servers that speak its Responses API.
 
-use std::fmt;
-
-use secrecy::SecretString;
+use reqwest::Url;
 use toolloop_core::{ChatParams, ChatResponse, ChatStream, LlmError, Provider, ProviderMetadata};
 
-use super::builder::{Endpoint, OpenAiBuilder};
-use crate::codec::openai_responses::{self, Quirks, ResponsesDecoder};
-use crate::codec::outgoing;
+use super::model::{Api, OPENAI_HOST, OpenAi, OpenAiModel, is_openai};
+use crate::builder::ProviderBuilder;
+use crate::codec::openai_responses::{API, Quirks, ResponsesDecoder, encode, reading};
+use crate::codec::{origin, outgoing};
 use crate::transport::ReplyStream;
 
 /// A model behind the Responses API, in which a model that reasons keeps its thoughts from one
-/// call to the next.
-///
-/// Nothing is stored at the provider. Cloning is cheap; clones share their connections.
+/// call to the next. Nothing is stored at the provider.
 ///
 /// ```
 /// use toolloop_providers::ResponsesProvider;
@@ -24,53 +21,35 @@ use crate::transport::ReplyStream;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
-pub struct ResponsesProvider {
-    endpoint: Endpoint,
-    quirks: Quirks,
+pub type ResponsesProvider = OpenAiModel<Quirks>;
+
+/// Builds a [`ResponsesProvider`]; made by `ResponsesProvider::builder`. Its base URL is the address
+/// up to and with `/v1`.
+pub type ResponsesProviderBuilder = ProviderBuilder<OpenAi<Quirks>>;
+
+impl Api for Quirks {
+    const PROVIDER: &'static str = "ResponsesProvider";
+
+    fn settle(quirks: Option<Self>, model: &str, base_url: &Url) -> Self {
+        let mut quirks = quirks.unwrap_or_else(|| match is_openai(base_url) {
+            true => Self::openai(model),
+            false => Self::compatible(model),
+        });
+        if quirks.origin == API {
+            quirks.origin = origin(API, base_url, OPENAI_HOST);
+        }
+        quirks
+    }
 }
 
-impl ResponsesProvider {
-    /// A model of OpenAI.
-    ///
-    /// # Errors
-    /// When no HTTP header can carry the key.
-    pub fn create(
-        model: impl Into<String>,
-        api_key: impl Into<SecretString>,
-    ) -> Result<Self, LlmError> {
-        Self::builder(model).api_key(api_key).build()
-    }
-
-    /// A model with the key in `OPENAI_API_KEY`, at `OPENAI_BASE_URL` if that is set. A server
-    /// of your own may need no key.
-    ///
-    /// # Errors
-    /// When the key is missing, or either is not usable.
-    pub fn from_env(model: impl Into<String>) -> Result<Self, LlmError> {
-        Self::builder(model).variables(|name| std::env::var(name).ok())?.build()
-    }
-
-    /// Everything else there is to say of a provider.
-    pub fn builder(model: impl Into<String>) -> ResponsesProviderBuilder {
-        OpenAiBuilder::new(model)
-    }
-
-    /// The names of the models the server has. Asks once, for five seconds at most.
-    ///
-    /// # Errors
-    /// When the server cannot be reached, refuses, or answers with something else than a list.
-    pub async fn list_models(&self) -> Result<Vec<String>, LlmError> {
-        self.endpoint.list_models().await
-    }
-
+impl OpenAiModel<Quirks> {
     fn ask(&self, params: &ChatParams) -> Result<ReplyStream<ResponsesDecoder>, LlmError> {
-        let body = openai_responses::encode(&self.endpoint.model, &outgoing(params), &self.quirks)?;
-        Ok(self.endpoint.transport.post(&["responses"], body, params))
+        let body = encode(&self.model, &outgoing(params), &self.quirks)?;
+        Ok(self.transport.post(&["responses"], body, params, reading(params, &self.quirks)))
     }
 }
 
-impl Provider for ResponsesProvider {
+impl Provider for OpenAiModel<Quirks> {
     async fn generate(&self, params: &ChatParams) -> Result<ChatResponse, LlmError> {
         self.ask(params)?.into_response().await
     }
@@ -80,34 +59,6 @@ impl Provider for ResponsesProvider {
     }
 
     fn metadata(&self) -> ProviderMetadata {
-        self.endpoint.metadata()
-    }
-}
-
-impl fmt::Debug for ResponsesProvider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponsesProvider")
-            .field("name", &self.endpoint.name)
-            .field("model", &self.endpoint.model)
-            .field("server", &self.endpoint.server())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Builds a [`ResponsesProvider`]; made by [`ResponsesProvider::builder`].
-pub type ResponsesProviderBuilder = OpenAiBuilder<Quirks>;
-
-impl OpenAiBuilder<Quirks> {
-    /// The provider.
-    ///
-    /// # Errors
-    /// When the base URL or the key is not usable.
-    pub fn build(self) -> Result<ResponsesProvider, LlmError> {
-        let (endpoint, quirks) = self.endpoint()?;
-        let quirks = quirks.unwrap_or_else(|| match endpoint.is_openai {
-            true => Quirks::openai(&endpoint.model),
-            false => Quirks::compatible(&endpoint.model),
-        });
-        Ok(ResponsesProvider { endpoint, quirks })
+        self.known()
     }
 }

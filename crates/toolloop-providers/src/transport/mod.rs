@@ -28,9 +28,10 @@ use std::time::Duration;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 use reqwest::{Method, Request, Url};
+use serde::de::DeserializeOwned;
 use toolloop_core::{ChatParams, ErrorMessage, LlmError};
 
-use crate::codec::Decoder;
+use crate::codec::{Decoder, Reading};
 
 pub(crate) use client::default_client;
 pub(crate) use collect::collect;
@@ -89,14 +90,15 @@ impl Default for Limits {
 }
 
 impl Transport {
-    /// Asks for a reply. Nothing is sent before the stream is polled.
+    /// Asks for a reply, to be read so. Nothing is sent before the stream is polled.
     pub(crate) fn post<D: Decoder>(
         self: &Arc<Self>,
         path: &[&str],
         body: impl Into<reqwest::Body>,
         params: &ChatParams,
+        reading: Reading,
     ) -> ReplyStream<D> {
-        self.post_to(self.request(Method::POST, path), body, params)
+        self.post_to(self.request(Method::POST, path), body, params, reading)
     }
 
     /// The same where the address is more than a path.
@@ -105,6 +107,7 @@ impl Transport {
         mut request: Request,
         body: impl Into<reqwest::Body>,
         params: &ChatParams,
+        reading: Reading,
     ) -> ReplyStream<D> {
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -115,12 +118,27 @@ impl Transport {
             replace_headers(request.headers_mut(), extra);
         }
         *request.body_mut() = Some(body.into());
-        ReplyStream::new(Arc::clone(self), request, redactor, params.timeout)
+        ReplyStream::new(Arc::clone(self), request, redactor, params.timeout, reading)
     }
 
-    /// Asks once for a document, within a limit of time.
-    pub(crate) async fn get(&self, path: &[&str], limit: Duration) -> Result<String, LlmError> {
-        self.document(self.request(Method::GET, path), limit).await
+    /// Asks once for the list of the models, for five seconds at most.
+    pub(crate) async fn list_models<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: Option<&str>,
+    ) -> Result<T, LlmError> {
+        let mut request = self.request(Method::GET, path);
+        request.url_mut().set_query(query);
+        let document = self.document(request, LIST_TIME).await?;
+        serde_json::from_str(&document).map_err(|error| LlmError::ResponseFormat {
+            message: format!("the list of models is not readable: {error}"),
+            raw: document.chars().take(200).collect(),
+        })
+    }
+
+    /// The address without its path, for people.
+    pub(crate) fn server(&self) -> String {
+        self.base_url.origin().ascii_serialization()
     }
 
     /// Sends a request once and reads its answer, within a limit of time.
@@ -188,5 +206,8 @@ fn replace_headers(headers: &mut HeaderMap, others: &HeaderMap) {
     }
 }
 
-/// Most bytes of a document that is asked for with [`Transport::get`].
+/// For the list of the models.
+const LIST_TIME: Duration = Duration::from_secs(5);
+
+/// Most bytes of a document that is asked for with [`Transport::document`].
 const MAX_DOCUMENT: usize = 8 << 20;

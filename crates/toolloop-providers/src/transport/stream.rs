@@ -20,18 +20,22 @@ use super::headers;
 use super::redact::Redactor;
 use super::retry::Retries;
 use super::{Timeouts, Transport};
-use crate::codec::{DecodeError, Decoder, Events, Frames};
+use crate::codec::{DecodeError, Decoder, Events, Frames, Reading};
 
 /// A reply as it arrives. It sends, waits, tries again and reads as it is polled.
 ///
 /// The last event is held back until the body is read to its end (within bounds), because only
-/// then its connection can serve the next call. Dropping the stream earlier closes the request.
+/// then its connection can serve the next call. It can a moment later: a task of the client puts it
+/// back, and gives no sign. Turns of the runtime that were left to that task here changed nothing,
+/// so a call that follows at once may open another connection, which the pool keeps as well.
+/// Dropping the stream earlier closes the request.
 pub(crate) struct ReplyStream<D> {
     transport: Arc<Transport>,
     request: Request,
     peer: Peer,
     state: State,
     decoder: D,
+    reading: Reading,
     /// Decoded, and not yet taken.
     events: Events,
     retries: Retries,
@@ -95,7 +99,8 @@ impl<D: Decoder> Stream for ReplyStream<D> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
-            if let Some(event) = this.events.pop_front() {
+            if let Some(mut event) = this.events.pop_front() {
+                this.reading.translate(&mut event);
                 return Poll::Ready(Some(Ok(event)));
             }
             if let State::Failed(_) | State::Over = this.state {
@@ -117,6 +122,7 @@ impl<D: Decoder> ReplyStream<D> {
         request: Request,
         redactor: Redactor,
         patience: Option<Duration>,
+        reading: Reading,
     ) -> Self {
         let started = Instant::now();
         // Where the first wait will mostly end, so that the timer need not be set anew for it.
@@ -126,6 +132,7 @@ impl<D: Decoder> ReplyStream<D> {
             retries: Retries::new(transport.limits.max_retries),
             state: State::Over,
             decoder: D::default(),
+            reading,
             events: Events::new(),
             started,
             call_ends: patience.and_then(|patience| started.checked_add(patience)),
@@ -224,6 +231,7 @@ impl<D: Decoder> ReplyStream<D> {
         }
         self.events.extend(headers::request_id(&head.headers).map(StreamEvent::RequestId));
         self.events.extend(headers::rate_limits(&head.headers).map(StreamEvent::RateLimits));
+        self.events.extend(self.reading.take_reduced());
         self.state = if headers::is_json(&head.headers) {
             State::Document { body, read: Vec::new() }
         } else {
@@ -241,7 +249,7 @@ impl<D: Decoder> ReplyStream<D> {
         match frames.next_data() {
             Some(Ok(data)) => {
                 let decoded = self.decoder.handle_data(&data, &mut self.events);
-                self.heard = true;
+                self.heard |= decoded.is_ok();
                 self.take_note();
                 return Poll::Ready(decoded.map_err(|error| self.peer.undecodable(error)));
             }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use toolloop_core::{
-    ChatMessage, ChatParams, ChatRole, ContentBlock, LlmError, Provider, RateLimits, StopReason,
-    StreamEvent, Usage,
+    ChatMessage, ChatParams, ChatRole, ContentBlock, LlmError, Provider, RateLimits,
+    ReplyAssembler, StopReason, StreamEvent, Usage, UsageSource,
 };
 use toolloop_providers::{AnthropicProvider, AnthropicProviderBuilder};
 
@@ -135,29 +135,7 @@ async fn an_overloaded_server_is_asked_again() {
 
 #[tokio::test]
 async fn a_paused_reply_goes_on_in_the_same_stream() {
-    let first = "event: message_start
-data: {\"type\":\"message_start\",\"message\":{\"model\":\"claude-test\",\"usage\":{\"input_tokens\":10,\"output_tokens\":1}}}
-
-data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Looking.\"}}
-
-data: {\"type\":\"content_block_stop\",\"index\":0}
-
-data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"add\",\"input\":{}}}
-
-data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}
-
-data: {\"type\":\"content_block_stop\",\"index\":1}
-
-data: {\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_1\",\"name\":\"web_search\",\"input\":{\"query\":\"x\"}}}
-
-data: {\"type\":\"content_block_stop\",\"index\":2}
-
-data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"pause_turn\"},\"usage\":{\"output_tokens\":5}}
-
-data: {\"type\":\"message_stop\"}
-
-";
-    let server = Server::start([replies(first), stream("parallel-calls")]).await;
+    let server = Server::start([replies(PAUSED), stream("parallel-calls"), stream("text")]).await;
     let search = json!({"type": "web_search_20250305", "name": "web_search"});
     let provider = builder(&server).caching(false).server_tool(search.clone()).build().unwrap();
     let response = provider.generate(&hello()).await.unwrap();
@@ -190,13 +168,63 @@ data: {\"type\":\"message_stop\"}
         ChatMessage::user("Hi"),
         ChatMessage { role: ChatRole::Assistant, content: response.content },
     ];
-    let server = Server::start([stream("text")]).await;
     let params = ChatParams { messages: history, ..ChatParams::default() };
     builder(&server).caching(false).build().unwrap().generate(&params).await.unwrap();
-    let sent = body_of(&server.requests()[0]);
+    let sent = body_of(&server.requests()[2]);
     let kinds = sent["messages"][1]["content"].as_array().unwrap().iter();
     let kinds: Vec<_> = kinds.map(|block| block["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["text", "tool_use", "server_tool_use", "text", "tool_use", "tool_use"]);
+}
+
+/// What is given up in the middle of a continuation costs what it read, once, and leaves the
+/// answers before it counted once.
+#[tokio::test(start_paused = true)]
+async fn a_cut_try_of_a_paused_reply_is_counted_once() {
+    let begun = PAUSED.split_inclusive("\n\n").next().unwrap();
+    let busy = format!("{begun}data: {}\n\n", error("overloaded_error", "Overloaded"));
+    let paused = Usage { input_tokens: 10, output_tokens: 5, ..Usage::default() };
+    let cut = Usage { output_tokens: 1, source: UsageSource::Estimated, ..paused };
+    let text = builder(&Server::start([stream("text")]).await).build().unwrap();
+    let text = text.generate(&hello()).await.unwrap().usage;
+    for (answers, expected) in [
+        (vec![replies(&busy), replies(PAUSED), stream("text")], cut + paused + text),
+        (vec![replies(PAUSED), replies(&busy), stream("text")], paused + cut + text),
+        (
+            vec![replies(PAUSED), replies(&busy), replies(PAUSED), stream("text")],
+            paused + cut + paused + text,
+        ),
+    ] {
+        let server = Server::start(answers).await;
+        let search = json!({"type": "web_search_20250305", "name": "web_search"});
+        let provider = builder(&server).max_retries(1).server_tool(search).build().unwrap();
+        let response = provider.generate(&hello()).await.unwrap();
+        assert_eq!(response.usage, expected);
+    }
+}
+
+/// Nobody tells what a request cost that was never answered; it is estimated.
+#[tokio::test(start_paused = true)]
+async fn a_continuation_that_never_comes_is_not_free() {
+    let server = Server::start([replies(PAUSED), vec![Act::Hang]]).await;
+    let provider = builder(&server).server_tool(json!({"name": "x"})).build().unwrap();
+    let mut assembler = ReplyAssembler::detached();
+    let mut stream = provider.stream(&hello()).await.unwrap();
+    let error = loop {
+        match stream.next().await.unwrap() {
+            Ok(event) => drop(assembler.push(event).unwrap()),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, LlmError::Timeout { .. }), "{error}");
+    let partial = assembler.into_partial();
+    assert_eq!(partial.text(), Some("Looking."));
+    let usage = Usage {
+        input_tokens: 10 + 1,
+        output_tokens: 5,
+        source: UsageSource::Estimated,
+        ..Usage::default()
+    };
+    assert_eq!(partial.usage, usage);
 }
 
 #[tokio::test]
@@ -216,3 +244,27 @@ async fn models_are_listed() {
     assert_eq!(models, ["claude-b", "claude-a"]);
     assert!(server.requests()[0].starts_with("GET /v1/models?limit=1000 HTTP/1.1\r\n"));
 }
+
+/// An answer that pauses in the middle of a search.
+const PAUSED: &str = "event: message_start
+data: {\"type\":\"message_start\",\"message\":{\"model\":\"claude-test\",\"usage\":{\"input_tokens\":10,\"output_tokens\":1}}}
+
+data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Looking.\"}}
+
+data: {\"type\":\"content_block_stop\",\"index\":0}
+
+data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"add\",\"input\":{}}}
+
+data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}
+
+data: {\"type\":\"content_block_stop\",\"index\":1}
+
+data: {\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"server_tool_use\",\"id\":\"srvtoolu_1\",\"name\":\"web_search\",\"input\":{\"query\":\"x\"}}}
+
+data: {\"type\":\"content_block_stop\",\"index\":2}
+
+data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"pause_turn\"},\"usage\":{\"output_tokens\":5}}
+
+data: {\"type\":\"message_stop\"}
+
+";

@@ -80,9 +80,10 @@ fn a_full_request() {
         metadata: [("user_id".to_owned(), json!("u1")), ("trace".to_owned(), json!(1))].into(),
         ..ChatParams::default()
     };
+    let nothing = json!({"type": "object", "properties": {}});
     let tools = json!([
-        {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}},
-        {"name": "now", "description": "Adds.", "input_schema": {"type": "object"}},
+        {"name": "add", "description": "Adds.", "input_schema": nothing},
+        {"name": "now", "description": "Adds.", "input_schema": nothing},
     ]);
     let format = json!({"type": "json_schema", "schema": {"type": "object",
         "properties": {"n": {"type": "integer"}}, "additionalProperties": false}});
@@ -284,6 +285,25 @@ fn a_thought_goes_back_with_its_signature_or_not_at_all() {
     }
 }
 
+/// Anthropic says so of its platforms; another server of the API cannot have signed for Claude.
+#[test]
+fn a_signature_of_claude_is_good_on_all_its_platforms_and_nowhere_else() {
+    let said = assistant(vec![thought("Hm."), signature(), text("Yes.")]);
+    let history = vec![ChatMessage::user("q"), said, ChatMessage::user("go on")];
+    let params = ChatParams { messages: history, ..ChatParams::default() };
+    let sent = |change: fn(&mut Options)| {
+        let mut options = plain();
+        change(&mut options);
+        body_with("claude-sonnet-4-5", &params, &options)["messages"][1]["content"].take()
+    };
+    let signed = json!({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"});
+    let whole = json!([signed, wire_text("Yes.")]);
+    assert_eq!(sent(|_| {}), whole);
+    assert_eq!(sent(|options| options.platform = Platform::Bedrock), whole);
+    let elsewhere = sent(|options| options.origin = format!("{API}@api.deepseek.com").into());
+    assert_eq!(elsewhere, json!([wire_text("Yes.")]));
+}
+
 #[test]
 fn thought_is_off_while_calls_are_under_way_that_began_without() {
     let thinks = |history: Vec<ChatMessage>| {
@@ -450,4 +470,22 @@ fn what_a_tool_of_the_provider_never_ended_is_left_out() {
     let orphan = kept(json!({"block": {"type": "web_search_tool_result", "tool_use_id": "s4"}}));
     let sent = messages(vec![question.clone(), assistant(vec![text("So."), orphan]), question]);
     assert_eq!(sent[1]["content"], json!([wire_text("So.")]));
+}
+
+#[test]
+fn the_provider_may_sum_a_long_conversation_up() {
+    let mut options = plain();
+    options.compact_above = Some(80_000);
+    let summary = r#"{"type":"compaction","content":"What was said."}"#;
+    let data = format!(r#"{{"block":{summary}}}"#);
+    let summary = ContentBlock::ProviderData(ProviderData { api: API.into(), data });
+    let history = vec![ChatMessage::user("q"), assistant(vec![summary, text("So.")])];
+    let question = ChatMessage::user("Next?");
+    let messages = history.into_iter().chain([question]).collect();
+    let sent = body_with("m", &ChatParams { messages, ..ChatParams::default() }, &options);
+    let trigger = json!({"type": "input_tokens", "value": 80_000});
+    let edits = json!([{"type": "compact_20260112", "trigger": trigger}]);
+    assert_eq!(sent["context_management"], json!({"edits": edits}));
+    let block = json!({"type": "compaction", "content": "What was said."});
+    assert_eq!(sent["messages"][1]["content"], json!([block, wire_text("So.")]));
 }

@@ -6,6 +6,7 @@ use toolloop_core::{
     ChatMessage, ChatParams, ChatResponse, ContentBlock, LlmError, Provider, StopReason,
     StreamEvent, Usage, UsageSource,
 };
+use toolloop_fake::{FakeServer, Reply, Script};
 use toolloop_providers::OpenAiProvider;
 
 use crate::support::server::{Act, KEY, STOP, Server, delta, end, head, json, piece, says};
@@ -23,6 +24,17 @@ async fn whole_replies_leave_one_connection() {
         assert_eq!(response.text(), Some(expected));
     }
     assert_eq!((server.requests().len(), server.connections()), (3, 1));
+}
+
+#[tokio::test]
+async fn a_request_right_behind_a_reply_goes_over_its_connection() {
+    let fake = FakeServer::start(Script::from_fn(|_| Reply::text("Hi")));
+    let builder = OpenAiProvider::builder("m").base_url(fake.base_url()).api_key(KEY);
+    let provider = builder.build().unwrap();
+    for _ in 0..200 {
+        provider.generate(&hello()).await.unwrap();
+    }
+    assert_eq!(fake.connections(), 1);
 }
 
 #[tokio::test]

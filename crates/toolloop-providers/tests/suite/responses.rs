@@ -289,6 +289,28 @@ fn items_of_the_providers_own_tools_go_back_with_their_outcome() {
 }
 
 #[test]
+fn the_server_may_make_a_long_conversation_shorter() {
+    let mut quirks = Quirks::openai("gpt-5");
+    quirks.compact_above = Some(80_000);
+    let sent = body(&ChatParams::default(), &quirks);
+    let expected = json!([{"type": "compaction", "compact_threshold": 80_000}]);
+    assert_eq!(sent["context_management"], expected);
+    // What stands for it then comes in the reply, and goes back with it.
+    let shorter = json!({"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAAA"});
+    let (events, error) = decode(&[
+        item("added", 0, shorter.clone()),
+        item("done", 0, shorter.clone()),
+        completed(json!([shorter])),
+    ]);
+    assert_eq!(error, None);
+    let data = events.into_iter().find_map(|event| match event {
+        StreamEvent::ProviderData { data, .. } => Some(ContentBlock::ProviderData(data)),
+        _ => None,
+    });
+    assert_eq!(input(vec![assistant(vec![data.unwrap(), text("So.")])])[0], shorter);
+}
+
+#[test]
 fn the_body_of_a_longer_conversation_begins_with_that_of_the_shorter() {
     let quirks = Quirks::openai("gpt-5");
     let mut params =

@@ -31,6 +31,36 @@ async fn a_busy_server_is_asked_again_when_it_says() {
     assert_eq!(server.requests()[0], server.requests()[1]);
 }
 
+/// A server that says no counts nothing; one that took the request and was lost may have.
+#[tokio::test(start_paused = true)]
+async fn each_try_says_whether_it_may_have_cost() {
+    let began = || {
+        let role =
+            "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n";
+        [head(), piece(role)]
+    };
+    let overloaded = piece("data: {\"error\":{\"message\":\"Busy.\",\"code\":529}}\n\n");
+    let refused_at_once = vec![head(), overloaded.clone()];
+    let refused_later = [began().to_vec(), vec![overloaded]].concat();
+    for (script, may_have_cost) in [
+        (busy(&[]), false),
+        (refused_at_once, false),
+        (refused_later, true),
+        ([began().to_vec(), vec![Act::Close]].concat(), true),
+        (vec![Act::Hang], true),
+    ] {
+        let server = Server::start([script, says("Hi")]).await;
+        let events = events(&server, &hello()).await;
+        let notices = events.iter().filter_map(|event| match event {
+            Ok(StreamEvent::RetryScheduled(notice)) => Some(notice),
+            _ => None,
+        });
+        let costs: Vec<_> = notices.map(|notice| (notice.may_have_cost, &*notice.reason)).collect();
+        assert_eq!(costs.len(), 1, "{events:?}");
+        assert_eq!(costs[0].0, may_have_cost, "{costs:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn five_tries_and_then_the_last_failure() {
     let failing = || json("503 Service Unavailable", r#"{"error":"overloaded"}"#);

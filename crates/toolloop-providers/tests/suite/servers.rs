@@ -9,12 +9,13 @@ use toolloop_core::{
     ChatMessage, ChatParams, ChatRole, ContentBlock, ReplyAssembler, ToolCall, ToolChoice,
     ToolDefinition,
 };
-use toolloop_providers::{SERVERS, Server, server};
+use toolloop_providers::{OpenAiProvider, OpenAiProviderBuilder, SERVERS, Server, server};
 
 use crate::support::decode::decode;
 use crate::support::server::{self as loopback, says};
 
 /// The blocks of a recorded reply.
+/// A reply of OpenRouter.
 fn reply(body: &str) -> Vec<ContentBlock> {
     let (events, error) = decode([body.as_bytes()]);
     assert_eq!(error, None);
@@ -23,14 +24,23 @@ fn reply(body: &str) -> Vec<ContentBlock> {
         assembler.push(event).unwrap();
     }
     let Outcome::Reply(reply) = assembler.finish() else { panic!("no whole reply") };
-    reply.response.content
+    let mut content = reply.response.content;
+    for block in &mut content {
+        if let ContentBlock::ProviderData(data) = block {
+            data.api.push_str("@openrouter.ai");
+        }
+    }
+    content
 }
 
 /// The body that a server is sent.
 async fn sent_to(server: &Server, params: &ChatParams) -> Value {
+    sent_by(server.builder("m"), params).await
+}
+
+async fn sent_by(builder: OpenAiProviderBuilder, params: &ChatParams) -> Value {
     let fake = loopback::Server::start([says("ok")]).await;
-    let provider =
-        server.builder("m").base_url(format!("{}/v1", fake.url)).api_key("k").build().unwrap();
+    let provider = builder.base_url(format!("{}/v1", fake.url)).api_key("k").build().unwrap();
     toolloop_core::Provider::generate(&provider, params).await.unwrap();
     let request = fake.requests().remove(0);
     serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
@@ -66,6 +76,9 @@ async fn details_of_thoughts_go_back_to_their_gateway_alone() {
         let members: Vec<_> = message["tool_calls"][0].as_object().unwrap().keys().collect();
         assert_eq!(members, ["id", "type", "function"], "{}", server.name);
     }
+    // A server that is not known by name would take them, but they are not its own.
+    let unknown = sent_by(OpenAiProvider::builder("m"), &params).await;
+    assert_eq!(unknown["messages"][0]["reasoning_details"], Value::Null);
 }
 
 #[tokio::test]

@@ -95,6 +95,22 @@ async fn a_loop_of_thoughts_and_calls_is_never_refused() {
 }
 
 #[tokio::test]
+async fn the_provider_is_asked_to_sum_up_with_the_header_of_that_beta() {
+    let server = FakeServer::start(script());
+    let provider = AnthropicProvider::builder("claude-opus-4-6")
+        .base_url(server.base_url())
+        .api_key(KEY)
+        .compact_above(80_000)
+        .build()
+        .unwrap();
+    let result = run(&provider, question(), None).await.unwrap();
+    assert_eq!(result.termination_reason, TerminationReason::Complete);
+    let request = &server.requests()[0];
+    assert_eq!(request.header("anthropic-beta"), Some("compact-2026-01-12"));
+    assert_eq!(request.body["context_management"]["edits"][0]["trigger"]["value"], 80_000);
+}
+
+#[tokio::test]
 async fn a_loop_behind_ai_core_is_never_refused() {
     let server = FakeServer::start(script());
     let root = format!("http://{}", server.address());

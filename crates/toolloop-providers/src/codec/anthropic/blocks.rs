@@ -231,10 +231,9 @@ impl Serialize for Source<'_> {
 }
 
 /// `^[a-zA-Z0-9_-]+$`; the platforms that serve the API besides Anthropic take 64.
-const IDS: IdRule =
-    IdRule { max: 64, allows: |byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' };
+const IDS: IdRule = IdRule::new(64, |byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
 
-/// Names of functions in the history.
+/// Names of functions.
 pub(super) const NAMES: IdRule = IdRule { max: 128, ..IDS };
 
 /// Stands for the user where a conversation begins without.

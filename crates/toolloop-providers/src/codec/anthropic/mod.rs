@@ -11,18 +11,18 @@ mod opaque;
 mod open_block;
 mod request;
 mod response;
-mod schema;
 mod text_run;
 mod tools;
 mod turns;
 mod wire;
 
 pub(crate) use model::Claude;
-pub(crate) use request::encode_resumed;
 pub use request::{Options, Platform, encode};
+pub(crate) use request::{encode_resumed, reading};
 pub use response::MessagesDecoder;
 
-/// Names this API in `ProviderData`.
+/// Names this API in `ProviderData`; behind an `@` there follows the server, unless it serves
+/// Claude: what one of its platforms has signed, by the word of its maker the others take.
 ///
 /// The data is a JSON object with one of these members: `block`, a whole block to be sent as it
 /// is; `signature`, which belongs to the thought before it; `texts`, which says where the blocks

@@ -37,10 +37,10 @@ pub(super) struct Signature<'a> {
 }
 
 impl<'a> Kept<'a> {
-    /// Reads what a block keeps for this API.
-    pub(super) fn read(block: &'a ContentBlock) -> Option<Self> {
+    /// Reads what a block keeps that came from there.
+    pub(super) fn read(block: &'a ContentBlock, origin: &str) -> Option<Self> {
         match block {
-            ContentBlock::ProviderData(ProviderData { api, data }) if api == API => {
+            ContentBlock::ProviderData(ProviderData { api, data }) if api == origin => {
                 serde_json::from_str(data).ok()
             }
             _ => None,

@@ -1,15 +1,19 @@
 //! [`encode`]: the body of a request, written once, straight from the borrowed messages.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value, json};
 use toolloop_core::{ChatParams, ContentBlock, LlmError, ToolChoice};
 
-use super::blocks::{Messages, System};
+use super::API;
+use super::blocks::{Messages, NAMES, System};
 use super::model::{Claude, Thinking};
-use super::schema;
-use super::tools::{self, Tools};
+use super::tools::{self, TOOLS, Tools};
 use super::turns::{Turns, flatten};
+use crate::codec::Reading;
+use crate::codec::schema::{Form, Sent};
 use crate::codec::size::estimated_size;
 
 /// What a request may use besides what its `ChatParams` say.
@@ -21,14 +25,25 @@ pub struct Options {
     /// Tools that the provider runs itself, such as
     /// `{"type": "web_search_20250305", "name": "web_search"}`, sent as they are.
     pub server_tools: Vec<Value>,
+    /// Above how many tokens of input the provider shall sum the conversation up; the API takes
+    /// 50,000 and more. Its summary is part of the reply and goes back with it.
+    pub compact_above: Option<u32>,
     /// Who serves the model.
     pub platform: Platform,
+    /// Whose `ProviderData` goes back: what came from there, by the name of API and server.
+    pub origin: Cow<'static, str>,
 }
 
 impl Default for Options {
     /// Anthropic, with caching, without tools of its own.
     fn default() -> Self {
-        Self { caching: true, server_tools: Vec::new(), platform: Platform::Anthropic }
+        Self {
+            caching: true,
+            server_tools: Vec::new(),
+            compact_above: None,
+            platform: Platform::Anthropic,
+            origin: Cow::Borrowed(API),
+        }
     }
 }
 
@@ -68,7 +83,7 @@ pub(crate) fn encode_resumed(
     paused: &[ContentBlock],
 ) -> Result<Vec<u8>, LlmError> {
     let claude = Claude::by_name(model);
-    let mut turns = flatten(&params.messages, paused);
+    let mut turns = flatten(&params.messages, paused, &options.origin);
     let takes_prefill = claude.takes_prefill() && params.reasoning_budget.is_none();
     if turns.ends_with_assistant() && paused.is_empty() && !takes_prefill {
         turns.go_on();
@@ -80,6 +95,21 @@ pub(crate) fn encode_resumed(
     serde_json::to_writer(&mut body, &Body { model, params, options, turns, limits })
         .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
     Ok(body)
+}
+
+/// What must be known of a request to read its reply.
+pub(crate) fn reading(model: &str, params: &ChatParams, options: &Options) -> Reading {
+    Reading::new(params, &TOOLS, answer(Claude::by_name(model), options))
+        .with_origin(options.origin.clone())
+        .with_names(params, NAMES)
+}
+
+/// The form of an answer to which the API can hold the model.
+fn answer(claude: Claude, options: &Options) -> &'static [Form] {
+    match options.platform == Platform::Anthropic && claude.has_output_format() {
+        true => &[Form::AnthropicAnswer],
+        false => &[],
+    }
 }
 
 struct Body<'a> {
@@ -108,16 +138,20 @@ impl Serialize for Body<'_> {
         } else if let Some(temperature) = params.temperature.filter(|_| claude.has_temperature()) {
             body.serialize_entry("temperature", &temperature)?;
         }
+        if let Some(tokens) = options.compact_above {
+            let trigger = json!({"type": "input_tokens", "value": tokens});
+            let edit = json!({"type": "compact_20260112", "trigger": trigger});
+            body.serialize_entry("context_management", &json!({"edits": [edit]}))?;
+        }
         if let Some(user) = params.metadata.get("user_id").filter(|user| user.is_string()) {
             body.serialize_entry("metadata", &json!({"user_id": user}))?;
         }
-        let schema = params.structured_output.as_ref().map(|schema| schema.as_value());
-        let has_format = options.platform == Platform::Anthropic && claude.has_output_format();
-        let format = schema.filter(|_| has_format).and_then(schema::closed);
-        let output = Output {
-            effort: limits.effort,
-            format: format.as_ref().map(|schema| Format { kind: "json_schema", schema }),
-        };
+        let schema = params.structured_output.as_ref();
+        let sent = schema.map(|schema| Sent::new(schema, answer(claude, options)));
+        let format = sent.as_ref().filter(|sent| sent.is_in(Form::AnthropicAnswer));
+        let format = format.map(|sent| Format { kind: "json_schema", schema: sent.schema() });
+        let wanted = schema.filter(|_| format.is_none()).map(|schema| schema.as_value());
+        let output = Output { effort: limits.effort, format };
         if output.effort.is_some() || output.format.is_some() {
             body.serialize_entry("output_config", &output)?;
         }
@@ -128,7 +162,6 @@ impl Serialize for Body<'_> {
                 body.serialize_entry("tool_choice", &choice)?;
             }
         }
-        let wanted = schema.filter(|_| format.is_none());
         let system = System::new(params, turns, wanted, options.caching);
         if !system.is_empty() {
             body.serialize_entry("system", &system)?;

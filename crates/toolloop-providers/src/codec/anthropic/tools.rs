@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use toolloop_core::{ChatParams, ToolChoice, ToolDefinition};
 
 use super::blocks::NAMES;
 use super::request::Options;
 use super::turns::Turns;
+use crate::codec::schema::{Form, Sent};
 
 /// The tools of a request.
 ///
@@ -47,7 +48,7 @@ pub(super) fn choice(params: &ChatParams, tools: &Tools<'_>) -> Option<Value> {
     params.tool_choice.as_ref().map(|choice| match choice {
         ToolChoice::None => json!({"type": "none"}),
         ToolChoice::Required => json!({"type": "any"}),
-        ToolChoice::Specific(name) => json!({"type": "tool", "name": name}),
+        ToolChoice::Specific(name) => json!({"type": "tool", "name": NAMES.legal(name)}),
         _ => json!({"type": "auto"}),
     })
 }
@@ -78,16 +79,11 @@ impl Serialize for Tool<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolDefinition { name, description, parameters, .. } = self.tool;
         let mut tool = serializer.serialize_map(None)?;
-        tool.serialize_entry("name", name)?;
+        tool.serialize_entry("name", &NAMES.legal(name))?;
         if !description.is_empty() {
             tool.serialize_entry("description", description)?;
         }
-        match parameters.as_value() {
-            Value::Object(schema) if is_plain(schema) => {
-                tool.serialize_entry("input_schema", schema)?;
-            }
-            other => tool.serialize_entry("input_schema", &plain(other))?,
-        }
+        tool.serialize_entry("input_schema", Sent::new(parameters, &TOOLS).schema())?;
         if self.cached {
             tool.serialize_entry("cache_control", &json!({"type": "ephemeral"}))?;
         }
@@ -95,31 +91,4 @@ impl Serialize for Tool<'_> {
     }
 }
 
-/// Whether the API takes the schema: one object, and no choice at its top.
-fn is_plain(schema: &Map<String, Value>) -> bool {
-    schema.get("type") == Some(&json!("object"))
-        && CHOICES.iter().all(|name| !schema.contains_key(*name))
-}
-
-/// The schema in a form that the API takes: the properties of all choices, none of them required.
-/// Which belong together, whoever runs the tool still checks.
-fn plain(schema: &Value) -> Value {
-    let mut plain = schema.as_object().cloned().unwrap_or_default();
-    plain.insert("type".to_owned(), json!("object"));
-    for name in CHOICES {
-        let Some(Value::Array(variants)) = plain.shift_remove(name) else { continue };
-        let properties = plain.entry("properties").or_insert_with(|| json!({}));
-        for variant in &variants {
-            if let (Some(known), Some(Value::Object(more))) =
-                (properties.as_object_mut(), variant.get("properties"))
-            {
-                for (name, property) in more {
-                    known.entry(name).or_insert_with(|| property.clone());
-                }
-            }
-        }
-    }
-    Value::Object(plain)
-}
-
-const CHOICES: [&str; 3] = ["oneOf", "anyOf", "allOf"];
+pub(super) const TOOLS: [Form; 1] = [Form::Object];

@@ -51,18 +51,23 @@ pub(super) enum Block<'a> {
 }
 
 /// Takes messages, and what a paused reply said so far, apart.
-pub(super) fn flatten<'a>(messages: &'a [ChatMessage], paused: &'a [ContentBlock]) -> Turns<'a> {
+/// Of what was kept, that from `origin` goes back.
+pub(super) fn flatten<'a>(
+    messages: &'a [ChatMessage],
+    paused: &'a [ContentBlock],
+    origin: &str,
+) -> Turns<'a> {
     let mut turns = Turns { system: Vec::new(), blocks: Vec::new() };
     for message in messages {
         match message.role {
-            ChatRole::Assistant => turns.assistant(&message.content),
+            ChatRole::Assistant => turns.assistant(&message.content, origin),
             ChatRole::System if turns.blocks.is_empty() => {
                 turns.system.extend(message.content.iter().filter_map(words));
             }
             _ => turns.user(&message.content),
         }
     }
-    turns.assistant(paused);
+    turns.assistant(paused, origin);
     turns
 }
 
@@ -145,7 +150,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    fn assistant(&mut self, content: &'a [ContentBlock]) {
+    fn assistant(&mut self, content: &'a [ContentBlock], origin: &str) {
         let mut thought = None;
         for block in content {
             let before = thought.take();
@@ -159,7 +164,7 @@ impl<'a> Turns<'a> {
                     self.push(Speaker::User, Block::Result(result));
                 }
                 block => {
-                    if let Some(kept) = Kept::read(block) {
+                    if let Some(kept) = Kept::read(block, origin) {
                         self.give_back(kept, before);
                     }
                 }

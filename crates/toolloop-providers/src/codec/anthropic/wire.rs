@@ -133,7 +133,10 @@ impl WireUsage {
             reasoning_tokens: self.output_tokens_details.and_then(|d| d.thinking_tokens),
             cache_read_tokens: self.cache_read_input_tokens,
             cache_write_tokens: self.cache_creation_input_tokens,
-            source: UsageSource::Reported,
+            source: match (self.input_tokens, self.output_tokens) {
+                (Some(_), Some(_)) => UsageSource::Reported,
+                _ => UsageSource::Unknown,
+            },
         })
     }
 }

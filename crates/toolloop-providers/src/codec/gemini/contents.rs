@@ -29,8 +29,13 @@ enum Speaker {
 }
 
 impl<'a> Contents<'a> {
-    /// With `stand_in`, a turn whose first call has no signature gets that one.
-    pub(super) fn new(messages: &'a [ChatMessage], stand_in: Option<&'a str>) -> Self {
+    /// What was kept goes back where it came from `origin`. With `stand_in`, a turn whose first
+    /// call has no signature gets that one.
+    pub(super) fn new(
+        messages: &'a [ChatMessage],
+        origin: &str,
+        stand_in: Option<&'a str>,
+    ) -> Self {
         let mut contents = Self(Vec::new());
         let mut rest = messages;
         while let Some(message) = rest.first() {
@@ -40,7 +45,7 @@ impl<'a> Contents<'a> {
                 contents.push_results(&rest[..results]);
                 rest = &rest[results..];
             } else {
-                contents.push_message(message);
+                contents.push_message(message, origin);
                 rest = &rest[1..];
             }
         }
@@ -51,10 +56,10 @@ impl<'a> Contents<'a> {
         contents
     }
 
-    fn push_message(&mut self, message: &'a ChatMessage) {
+    fn push_message(&mut self, message: &'a ChatMessage, origin: &str) {
         if message.role == ChatRole::Assistant {
             let mut parts = Vec::new();
-            push_model_parts(&message.content, &mut parts);
+            push_model_parts(&message.content, origin, &mut parts);
             self.extend(Speaker::Model, parts);
         } else {
             self.extend(Speaker::User, user_parts(message));

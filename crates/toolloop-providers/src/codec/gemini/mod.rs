@@ -14,9 +14,10 @@ mod response;
 mod wire;
 
 pub use request::encode;
+pub(crate) use request::{encode_for, reading};
 pub use response::GeminiDecoder;
 
-/// Names this API in `ProviderData`.
+/// Names this API in `ProviderData`; behind an `@` there follows the server, unless it is Google's.
 ///
 /// The data is JSON. `{"thoughtSignature": ..}` alone is put into the part of the call it stands
 /// behind; anything else is a whole part, which goes back byte for byte: code that ran on the

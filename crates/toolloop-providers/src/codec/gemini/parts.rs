@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use toolloop_core::{ContentBlock, ImageSource, ToolCall, ToolResult};
 
-use super::{API, wire};
+use super::wire;
 use crate::codec::ids::IdRule;
 
 /// A piece of a turn.
@@ -79,9 +79,14 @@ impl Serialize for Part<'_> {
     }
 }
 
-/// Adds the parts of what the model said. Its thoughts go back only where the API gave them with
+/// Adds the parts of what the model said. Its thoughts go back only where that API gave them with
 /// a signature.
-pub(super) fn push_model_parts<'a>(blocks: &'a [ContentBlock], parts: &mut Vec<Part<'a>>) {
+pub(super) fn push_model_parts<'a>(
+    blocks: &'a [ContentBlock],
+    origin: &str,
+    parts: &mut Vec<Part<'a>>,
+) {
+    let kept = |block| kept(block, origin);
     for (at, block) in blocks.iter().enumerate() {
         match block {
             ContentBlock::Text(text) => {
@@ -113,10 +118,10 @@ pub(super) fn push_model_parts<'a>(blocks: &'a [ContentBlock], parts: &mut Vec<P
     }
 }
 
-/// What this API gave for safe-keeping.
-fn kept(block: Option<&ContentBlock>) -> Option<wire::Part<'_>> {
+/// What came from there for safe-keeping.
+fn kept<'a>(block: Option<&'a ContentBlock>, origin: &str) -> Option<wire::Part<'a>> {
     match block {
-        Some(ContentBlock::ProviderData(data)) if data.api == API => {
+        Some(ContentBlock::ProviderData(data)) if data.api == origin => {
             serde_json::from_str(&data.data).ok()
         }
         _ => None,
@@ -167,9 +172,12 @@ struct FunctionResponse<'a> {
     response: Outcome<'a>,
 }
 
-/// Names of functions in the history; a model may have made up any.
-const NAMES: IdRule =
-    IdRule { max: 64, allows: |byte| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte) };
+/// Names of functions; in the history there may be any that a model has made up.
+pub(super) const NAMES: IdRule = IdRule {
+    max: 64,
+    allows: |byte| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte),
+    begins: |byte| byte.is_ascii_alphabetic() || byte == b'_',
+};
 
 /// Arguments as the object the API wants; what the model said otherwise becomes a member of one.
 struct Args<'a>(&'a Value);

@@ -9,26 +9,52 @@ use toolloop_core::{
     ToolDefinition,
 };
 
+use super::API;
 use super::contents::Contents;
-use crate::codec::schema;
+use super::parts::NAMES;
+use crate::codec::Reading;
+use crate::codec::schema::{Form, Sent};
 use crate::codec::size::estimated_size;
 
 /// Writes the body of a request. Whether the answer is a stream, the address says.
 ///
 /// Members that are the same from call to call stand before the conversation. Schemas are
-/// rewritten to what the API takes, see [`schema::gemini`]. `ChatParams::metadata` has no place
+/// rewritten to what the API takes, see [`gemini`](crate::codec::schema::gemini). `ChatParams::metadata` has no place
 /// in this API and is not sent.
 ///
 /// # Errors
 /// When a value cannot be written as JSON.
 pub fn encode(model: &str, params: &ChatParams) -> Result<Vec<u8>, LlmError> {
+    encode_for(API, model, params)
+}
+
+/// The same for the server that takes back what came from `origin`.
+pub(crate) fn encode_for(
+    origin: &str,
+    model: &str,
+    params: &ChatParams,
+) -> Result<Vec<u8>, LlmError> {
     let mut body = Vec::with_capacity(estimated_size(params));
-    serde_json::to_writer(&mut body, &Body { model, params })
+    serde_json::to_writer(&mut body, &Body { origin, model, params })
         .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
     Ok(body)
 }
 
+/// What must be known of a request to read its reply.
+pub(crate) fn reading(origin: Cow<'static, str>, model: &str, params: &ChatParams) -> Reading {
+    let answer: &[Form] = if told(model, params).is_none() { &FORMS } else { &[] };
+    Reading::new(params, &FORMS, answer).with_origin(origin).with_names(params, NAMES)
+}
+
+/// The schema of an answer that only the instruction tells of: models before Gemini 3 take tools
+/// or such a schema, not both.
+fn told<'a>(model: &str, params: &'a ChatParams) -> Option<&'a JsonSchema> {
+    let has_tools = params.tools.as_ref().is_some_and(|tools| !tools.is_empty());
+    params.structured_output.as_ref().filter(|_| has_tools && !is_gemini_3(model))
+}
+
 struct Body<'a> {
+    origin: &'a str,
     model: &'a str,
     params: &'a ChatParams,
 }
@@ -42,12 +68,8 @@ impl Serialize for Body<'_> {
         let leading = params.messages.iter().take_while(is_system).count();
         let (leading, messages) = params.messages.split_at(leading);
         let tools = params.tools.as_deref().unwrap_or_default();
-        let is_gemini_3 = is_gemini_3(self.model);
-        // Models before Gemini 3 take tools or a schema of the answer, not both.
-        let (schema, told) = match &params.structured_output {
-            Some(schema) if !tools.is_empty() && !is_gemini_3 => (None, Some(schema)),
-            schema => (schema.as_ref(), None),
-        };
+        let told = told(self.model, params);
+        let schema = params.structured_output.as_ref().filter(|_| told.is_none());
         let parts = instruction(params.system.as_deref(), leading, told);
         if !parts.is_empty() {
             body.serialize_entry("systemInstruction", &Instruction { parts })?;
@@ -62,8 +84,9 @@ impl Serialize for Body<'_> {
         if config != GenerationConfig::default() {
             body.serialize_entry("generationConfig", &config)?;
         }
-        let stand_in = is_gemini_3.then_some(NO_SIGNATURE);
-        body.serialize_entry("contents", &Contents::new(messages, stand_in))?;
+        let stand_in = is_gemini_3(self.model).then_some(NO_SIGNATURE);
+        let contents = Contents::new(messages, self.origin, stand_in);
+        body.serialize_entry("contents", &contents)?;
         body.end()
     }
 }
@@ -120,12 +143,13 @@ impl Serialize for Declaration<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolDefinition { name, description, parameters, .. } = self.0;
         let mut declaration = serializer.serialize_map(None)?;
-        declaration.serialize_entry("name", name)?;
+        declaration.serialize_entry("name", &NAMES.legal(name))?;
         declaration.serialize_entry("description", description)?;
-        let parameters = schema::gemini(parameters.as_value()).schema;
+        let sent = Sent::new(parameters, &FORMS);
+        let parameters = sent.schema();
         // An object without properties was refused for long; no parameters say the same.
         if parameters.get("properties").and_then(Value::as_object).is_some_and(|p| !p.is_empty()) {
-            declaration.serialize_entry("parameters", &parameters)?;
+            declaration.serialize_entry("parameters", parameters)?;
         }
         declaration.end()
     }
@@ -135,7 +159,9 @@ fn tool_config(choice: &ToolChoice) -> Value {
     let config = match choice {
         ToolChoice::None => json!({"mode": "NONE"}),
         ToolChoice::Required => json!({"mode": "ANY"}),
-        ToolChoice::Specific(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+        ToolChoice::Specific(name) => {
+            json!({"mode": "ANY", "allowedFunctionNames": [NAMES.legal(name)]})
+        }
         _ => json!({"mode": "AUTO"}),
     };
     json!({ "functionCallingConfig": config })
@@ -171,9 +197,11 @@ fn generation_config(params: &ChatParams, answer_schema: Option<&JsonSchema>) ->
         max_output_tokens: params.max_tokens,
         thinking_config: params.reasoning_budget.map(thinking),
         response_mime_type: answer_schema.map(|_| "application/json"),
-        response_schema: answer_schema.map(|schema| schema::gemini(schema.as_value()).schema),
+        response_schema: answer_schema.map(|schema| Sent::new(schema, &FORMS).schema().clone()),
     }
 }
+
+const FORMS: [Form; 1] = [Form::Gemini];
 
 /// Whether the model is Gemini 3 or later. A name without a number means the latest one.
 fn is_gemini_3(model: &str) -> bool {

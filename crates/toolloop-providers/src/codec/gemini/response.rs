@@ -80,17 +80,19 @@ impl GeminiDecoder {
         if chunk.prompt_feedback.is_some_and(|feedback| !feedback.block_reason.0.is_empty()) {
             self.finish = Some(StopReason::Refusal);
         }
+        // Other candidates than the first were not asked for.
+        let candidates = chunk.candidates.unwrap_or_default();
+        let handled = match candidates.into_iter().find(|c| c.index.unwrap_or(0) == 0) {
+            Some(candidate) => self.handle_candidate(candidate, events),
+            None => Ok(()),
+        };
+        // Behind the content, which it counts.
         if let Some(usage) = chunk.usage_metadata.and_then(usage)
             && self.usage.replace(usage) != Some(usage)
         {
             events.push_back(StreamEvent::Usage(usage));
         }
-        // Other candidates than the first were not asked for.
-        let candidates = chunk.candidates.unwrap_or_default();
-        match candidates.into_iter().find(|candidate| candidate.index.unwrap_or(0) == 0) {
-            Some(candidate) => self.handle_candidate(candidate, events),
-            None => Ok(()),
-        }
+        handled
     }
 
     fn handle_candidate(

@@ -6,8 +6,8 @@
 mod messages;
 mod request;
 mod response;
-mod schema;
 mod wire;
 
 pub use request::encode;
+pub(crate) use request::reading;
 pub use response::OllamaDecoder;

@@ -4,7 +4,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use toolloop_core::{ChatParams, LlmError, ToolChoice, ToolDefinition};
 
 use super::messages::Messages;
-use super::schema::Parameters;
+use crate::codec::Reading;
+use crate::codec::schema::{Form, Sent};
 use crate::codec::size::estimated_size;
 
 /// Writes the body of a streaming request.
@@ -25,6 +26,11 @@ pub fn encode(
     serde_json::to_writer(&mut body, &Body { model, params, context_window })
         .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
     Ok(body)
+}
+
+/// What must be known of a request to read its reply. The server takes any name.
+pub(crate) fn reading(params: &ChatParams) -> Reading {
+    Reading::new(params, &TOOLS, &[])
 }
 
 struct Body<'a> {
@@ -79,7 +85,7 @@ fn offered(params: &ChatParams) -> Vec<Tool<'_>> {
         Some(ToolChoice::Specific(name)) => tool.name == *name,
         _ => true,
     };
-    tools.filter(chosen).map(Tool::from).collect()
+    tools.filter(chosen).map(|tool| Tool { kind: "function", function: Function(tool) }).collect()
 }
 
 #[derive(serde::Serialize)]
@@ -89,21 +95,19 @@ struct Tool<'a> {
     function: Function<'a>,
 }
 
-#[derive(serde::Serialize)]
-struct Function<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    parameters: Parameters<'a>,
-}
+struct Function<'a>(&'a ToolDefinition);
 
-impl<'a> From<&'a ToolDefinition> for Tool<'a> {
-    fn from(tool: &'a ToolDefinition) -> Self {
-        let function = Function {
-            name: &tool.name,
-            description: &tool.description,
-            parameters: Parameters(tool.parameters.as_value()),
-        };
-        Self { kind: "function", function }
+impl Serialize for Function<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ToolDefinition { name, description, parameters, .. } = self.0;
+        let mut function = serializer.serialize_map(None)?;
+        function.serialize_entry("name", name)?;
+        if !description.is_empty() {
+            function.serialize_entry("description", description)?;
+        }
+        function.serialize_entry("parameters", Sent::new(parameters, &TOOLS).schema())?;
+        function.end()
     }
 }
+
+const TOOLS: [Form; 1] = [Form::Object];

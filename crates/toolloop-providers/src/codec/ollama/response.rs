@@ -21,14 +21,18 @@ impl Decoder for OllamaDecoder {
         if self.done {
             return Ok(());
         }
-        let line: Line<'_> =
-            serde_json::from_str(data).map_err(|error| DecodeError::malformed(&error, data))?;
+        let line: Line<'_> = serde_json::from_str(data).map_err(|error| {
+            // The sentence of an error without its wrapper stands where a message should.
+            fault(data).unwrap_or_else(|| DecodeError::malformed(&error, data))
+        })?;
         if let Some(error) = &line.error {
             return Err(DecodeError::Api(ApiError::from_value(error, Fields::default())));
         }
         if line.message.is_none() && !line.done {
-            let message = "the answer is JSON, but no chat of Ollama".into();
-            return Err(DecodeError::Malformed { message, raw: data.to_owned() });
+            return Err(fault(data).unwrap_or_else(|| DecodeError::Malformed {
+                message: "the answer is JSON, but no chat of Ollama".into(),
+                raw: data.to_owned(),
+            }));
         }
         self.handle_line(line, events);
         Ok(())
@@ -109,6 +113,11 @@ impl OllamaDecoder {
             _ => StopReason::Other,
         }
     }
+}
+
+/// An error in place of a line, in the words of another server.
+fn fault(data: &str) -> Option<DecodeError> {
+    ApiError::parse(data).map(DecodeError::Api)
 }
 
 /// Older servers leave the input out when all of it was in their cache; it is not known then.

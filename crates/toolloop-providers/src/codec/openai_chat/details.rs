@@ -41,15 +41,15 @@ impl Details {
     }
 }
 
-/// All details of a message, in order, byte for byte.
-pub(super) fn of_message(blocks: &[ContentBlock]) -> Vec<&RawValue> {
+/// All details of a message that came from there, in order, byte for byte.
+pub(super) fn of_message<'a>(blocks: &'a [ContentBlock], origin: &str) -> Vec<&'a RawValue> {
     #[derive(serde::Deserialize)]
     struct Kept<'a> {
         #[serde(borrow, default)]
         reasoning_details: Vec<&'a RawValue>,
     }
     let kept = blocks.iter().filter_map(|block| match block {
-        ContentBlock::ProviderData(data) if data.api == API => {
+        ContentBlock::ProviderData(data) if data.api == origin => {
             serde_json::from_str::<Kept<'_>>(&data.data).ok()
         }
         _ => None,

@@ -15,7 +15,7 @@ use toolloop_core::{
     ToolResult,
 };
 
-use super::{API, Quirks, details};
+use super::{Quirks, details};
 use crate::codec::arguments::ArgumentsText;
 use crate::codec::ids::IdRule;
 use crate::codec::picture::PictureUrl;
@@ -78,20 +78,11 @@ impl Messages<'_> {
             _ => list.serialize_element(&Message { role: "user", content: texts }),
         }
     }
-
-    /// The name of a called function as the API takes it. A model may have made up any; what the
-    /// request offers, the server takes or refuses anyway.
-    fn name<'n>(&self, name: &'n str) -> Cow<'n, str> {
-        let offered = || self.params.tools.iter().flatten().any(|tool| tool.name == name);
-        match NAMES.legal(name) {
-            Cow::Owned(_) if offered() => Cow::Borrowed(name),
-            legal => legal,
-        }
-    }
 }
 
-const NAMES: IdRule =
-    IdRule { max: 64, allows: |byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte) };
+/// Names of functions; in the history there may be any that a model has made up.
+pub(super) const NAMES: IdRule =
+    IdRule::new(64, |byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
 
 /// The message of the user in a request that would have none at all.
 pub(super) const OPENING: &[u8] =
@@ -135,7 +126,7 @@ impl Serialize for Assistant<'_> {
         if quirks.reasoning_back && !thoughts.is_empty() {
             message.serialize_entry("reasoning_content", &thoughts)?;
         }
-        let details = details::of_message(self.blocks);
+        let details = details::of_message(self.blocks, &quirks.origin);
         if quirks.members_back.contains(&details::MEMBER) && !details.is_empty() {
             message.serialize_entry(details::MEMBER, &details)?;
         }
@@ -191,7 +182,7 @@ struct Call<'a> {
 impl Serialize for Call<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolCall { id, name, arguments } = self.call;
-        let (name, arguments) = (self.request.name(name), ArgumentsText(arguments));
+        let (name, arguments) = (NAMES.legal(name), ArgumentsText(arguments));
         let mut call = serializer.serialize_map(None)?;
         call.serialize_entry("id", &self.request.quirks.call_ids.legal(id))?;
         call.serialize_entry("type", "function")?;
@@ -217,7 +208,7 @@ fn members<M: SerializeMap>(
     quirks: &Quirks,
     object: &mut M,
 ) -> Result<(), M::Error> {
-    if data.api != API {
+    if data.api != quirks.origin {
         return Ok(());
     }
     let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&data.data) else {
@@ -370,10 +361,9 @@ impl<T: fmt::Display> Serialize for Shown<T> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-    use toolloop_core::ToolDefinition;
-
+    use super::super::API;
     use super::*;
+    use serde_json::{Value, json};
 
     fn messages(params: &ChatParams) -> Value {
         let body = super::super::encode("m", params, &Quirks::openai()).unwrap();
@@ -384,19 +374,8 @@ mod tests {
         let arguments = json!({});
         let call = ToolCall { id: "a".into(), name: name.into(), arguments };
         let content = vec![ContentBlock::ToolCall(call)];
-        let parameters = json!({"type": "object"}).into();
-        let tool = ToolDefinition {
-            name: "srv.add".into(),
-            description: String::new(),
-            parameters,
-            retry: None,
-        };
-        let params = ChatParams {
-            messages: vec![ChatMessage { role: ChatRole::Assistant, content }],
-            tools: Some(vec![tool]),
-            ..ChatParams::default()
-        };
-        messages(&params)[0]["tool_calls"][0]["function"]["name"].take()
+        let messages = vec![ChatMessage { role: ChatRole::Assistant, content }];
+        self::messages(&ChatParams { messages, ..ChatParams::default() })[0]["tool_calls"][0]["function"]["name"].take()
     }
 
     #[test]
@@ -404,7 +383,6 @@ mod tests {
         assert_eq!(called("no_such-tool"), "no_such-tool");
         assert_eq!(called("a.b c"), "abc068527b5133b29e5");
         assert_eq!(called(""), "cbf29ce484222325");
-        assert_eq!(called("srv.add"), "srv.add");
     }
 
     #[test]

@@ -12,10 +12,11 @@ mod response;
 mod template;
 mod wire;
 
+pub(crate) use request::reading;
 pub use request::{CallIds, MaxTokensField, Quirks, encode};
 pub use response::ChatDecoder;
 
-/// Names this API in `ProviderData`.
+/// Names this API in `ProviderData`; behind an `@` there follows the server, unless it is OpenAI's.
 ///
 /// The data is a JSON object; its members are put into the message of the assistant, or into the
 /// tool call, that the block stands behind; `reasoning_details` always into the message.

@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
 
 use super::API;
-use super::messages::{Messages, OPENING};
+use super::messages::{Messages, NAMES, OPENING};
+use crate::codec::Reading;
 use crate::codec::ids::IdRule;
-use crate::codec::parameters::Parameters;
+use crate::codec::schema::{self, Form, Sent};
 use crate::codec::size::estimated_size;
-use crate::codec::strict;
 
 /// Where servers of this API differ in what they take.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Quirks {
     /// What the limit of output tokens is called.
@@ -26,9 +26,14 @@ pub struct Quirks {
     pub obfuscation: bool,
     /// Whether the server wants the thoughts of its model back, as `reasoning_content`.
     pub reasoning_back: bool,
+    /// Whose `ProviderData` this server takes back: its own, by the name of API and server.
+    pub origin: Cow<'static, str>,
     /// Members of messages and calls that this server gave for safe-keeping and takes back. Others
     /// refuse members that they do not know.
     pub members_back: &'static [&'static str],
+    /// Whether a schema that the strict mode of OpenAI does not take is cut to what it takes. Other
+    /// servers may hold their model to the whole of it.
+    pub strict_subset: bool,
     /// The word for a choice of tools that demands one.
     pub required_word: &'static str,
     /// Which ids of calls the server takes.
@@ -36,7 +41,7 @@ pub struct Quirks {
 }
 
 /// Which ids of calls a server takes. Any other, from another provider, is replaced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallIds {
     /// Up to 40 printable characters.
@@ -48,18 +53,18 @@ pub enum CallIds {
 impl CallIds {
     pub(super) fn legal(self, id: &str) -> Cow<'_, str> {
         match self {
-            Self::Short => IdRule { max: 40, allows: |byte| byte.is_ascii_graphic() }.legal(id),
+            Self::Short => IdRule::new(40, |byte| byte.is_ascii_graphic()).legal(id),
             Self::Nine if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
                 Cow::Borrowed(id)
             }
             // Nothing is allowed, so what is legal is all hash.
-            Self::Nine => IdRule { max: 9, allows: |_| false }.legal(id),
+            Self::Nine => IdRule::new(9, |_| false).legal(id),
         }
     }
 }
 
 /// What a server calls the limit of output tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MaxTokensField {
     /// `max_tokens`, which nearly every server takes.
     MaxTokens,
@@ -73,6 +78,7 @@ impl Quirks {
         Self {
             max_tokens_field: MaxTokensField::MaxCompletionTokens,
             obfuscation: true,
+            strict_subset: true,
             members_back: &[],
             ..Self::compatible()
         }
@@ -85,11 +91,20 @@ impl Quirks {
             stream_usage: true,
             obfuscation: false,
             reasoning_back: false,
+            origin: Cow::Borrowed(API),
             members_back: &["extra_content", "reasoning_details"],
+            strict_subset: false,
             required_word: "required",
             call_ids: CallIds::Short,
         }
     }
+}
+
+/// What must be known of a request to read its reply.
+pub(crate) fn reading(params: &ChatParams, quirks: &Quirks) -> Reading {
+    Reading::new(params, &TOOLS, answer(quirks))
+        .with_origin(quirks.origin.clone())
+        .with_names(params, NAMES)
 }
 
 /// Writes the body of a streaming request.
@@ -104,9 +119,8 @@ pub fn encode(model: &str, params: &ChatParams, quirks: &Quirks) -> Result<Vec<u
     let failed = |error: serde_json::Error| LlmError::InvalidRequest(error.to_string().into());
     let messages = |first| Messages { params, quirks, first };
     let mut body = Vec::new();
-    let codec = format!("{API} {quirks:?}");
     let add = |first, list: &mut Vec<u8>| append_to_list(list, &messages(first));
-    let kept = params.encoded.extend(&codec, params.messages.len(), add, |list| {
+    let kept = params.encoded.extend((API, quirks), params.messages.len(), add, |list| {
         body.reserve_exact(list.len() + HEAD_SIZE);
         write_head(&mut body, model, params, quirks)?;
         body.extend_from_slice(list);
@@ -203,7 +217,7 @@ impl Serialize for Head<'_> {
             }
         }
         if let Some(schema) = &params.structured_output {
-            body.serialize_entry("response_format", &response_format(schema))?;
+            body.serialize_entry("response_format", &response_format(schema, quirks))?;
         }
         body.end()
     }
@@ -234,11 +248,11 @@ impl Serialize for Function<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ToolDefinition { name, description, parameters, .. } = self.0;
         let mut function = serializer.serialize_map(None)?;
-        function.serialize_entry("name", name)?;
+        function.serialize_entry("name", &NAMES.legal(name))?;
         if !description.is_empty() {
             function.serialize_entry("description", description)?;
         }
-        function.serialize_entry("parameters", &Parameters(parameters.as_value()))?;
+        function.serialize_entry("parameters", Sent::new(parameters, &TOOLS).schema())?;
         function.end()
     }
 }
@@ -247,16 +261,28 @@ fn tool_choice(choice: &ToolChoice, quirks: &Quirks) -> Value {
     match choice {
         ToolChoice::None => json!("none"),
         ToolChoice::Required => json!(quirks.required_word),
-        ToolChoice::Specific(name) => json!({"type": "function", "function": {"name": name}}),
+        ToolChoice::Specific(name) => {
+            json!({"type": "function", "function": {"name": NAMES.legal(name)}})
+        }
         _ => json!("auto"),
     }
 }
 
-fn response_format(schema: &JsonSchema) -> Value {
-    let schema = schema.as_value();
-    let (name, strict) = (strict::name(schema), strict::fits(schema));
+fn response_format(schema: &JsonSchema, quirks: &Quirks) -> Value {
+    let sent = Sent::new(schema, answer(quirks));
+    let (name, strict) = (schema::name(schema), sent.is_strict());
     json!({
         "type": "json_schema",
-        "json_schema": {"name": name, "strict": strict, "schema": schema},
+        "json_schema": {"name": name, "strict": strict, "schema": sent.schema()},
     })
+}
+
+/// Not strict: few of the servers know the word.
+const TOOLS: [Form; 1] = [Form::Object];
+
+fn answer(quirks: &Quirks) -> &'static [Form] {
+    match quirks.strict_subset {
+        true => &[Form::OpenAiStrict],
+        false => &[Form::OpenAiStrictWhole],
+    }
 }

@@ -254,9 +254,11 @@ fn stop_reason(word: &str) -> Option<StopReason> {
 /// `None` where the provider names no figure.
 fn usage(wire: WireUsage) -> Option<Usage> {
     let (input, output) = (wire.prompt_tokens, wire.completion_tokens);
-    if input.is_none() && output.is_none() {
-        return None;
-    }
+    let source = match (input, output) {
+        (None, None) => return None,
+        (Some(_), Some(_)) => UsageSource::Reported,
+        _ => UsageSource::Unknown,
+    };
     let (input_tokens, mut output_tokens) = (input.unwrap_or(0), output.unwrap_or(0));
     let reasoning_tokens = wire.completion_tokens_details.and_then(|d| d.reasoning_tokens);
     let apart = reasoning_tokens.unwrap_or(0);
@@ -272,6 +274,6 @@ fn usage(wire: WireUsage) -> Option<Usage> {
         reasoning_tokens,
         cache_read_tokens: cached,
         cache_write_tokens: details.and_then(|d| d.cache_write_tokens),
-        source: UsageSource::Reported,
+        source,
     })
 }

@@ -67,7 +67,7 @@ impl Input<'_> {
             }
             // A caller may have moved them behind another item, or taken their thought out.
             let mut members = |foreign: &str| {
-                let mut members = Members::behind(&blocks[at + 1..]);
+                let mut members = Members::behind(&blocks[at + 1..], &self.quirks.origin);
                 let is_tied =
                     choice.is_tied && members.thought.as_ref().is_none_or(|id| *id == thought);
                 members.id = members.id.filter(|id| {
@@ -83,7 +83,8 @@ impl Input<'_> {
                     list.serialize_element(&Call { call, members: members("\"msg_") })?;
                 }
                 ContentBlock::ProviderData(data) => {
-                    if let Some(kept) = Kept::of_block(block).filter(Kept::is_thought) {
+                    let kept = Kept::of_block(block, &self.quirks.origin);
+                    if let Some(kept) = kept.filter(Kept::is_thought) {
                         thought = kept.id.0;
                     }
                     let item: &RawValue =
@@ -248,6 +249,6 @@ impl Serialize for Part<'_> {
     }
 }
 
-/// Ids of calls, and names of functions in the history.
-const WORDS: IdRule =
-    IdRule { max: 64, allows: |byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte) };
+/// Ids of calls, and names of functions.
+pub(super) const WORDS: IdRule =
+    IdRule::new(64, |byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));

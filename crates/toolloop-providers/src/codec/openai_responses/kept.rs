@@ -44,12 +44,12 @@ impl<'a> Members<'a> {
         (data != "{}").then_some(data)
     }
 
-    /// Those that stand at the beginning of the blocks behind a text or a call.
-    pub(super) fn behind(blocks: &'a [ContentBlock]) -> Self {
+    /// Those from there that stand at the beginning of the blocks behind a text or a call.
+    pub(super) fn behind(blocks: &'a [ContentBlock], origin: &str) -> Self {
         for block in blocks {
             match block {
-                ContentBlock::ProviderData(data) if data.api != API => {}
-                ContentBlock::ProviderData(_) if Kept::of_block(block).is_some() => break,
+                ContentBlock::ProviderData(data) if data.api != origin => {}
+                ContentBlock::ProviderData(_) if Kept::of_block(block, origin).is_some() => break,
                 // What this API cannot have given is left out.
                 ContentBlock::ProviderData(data) => {
                     return serde_json::from_str(&data.data).unwrap_or_default();
@@ -81,10 +81,10 @@ impl<'a> Kept<'a> {
         serde_json::from_str(data)
     }
 
-    /// The item in this block, if it is one of this API.
-    pub(super) fn of_block(block: &'a ContentBlock) -> Option<Self> {
+    /// The item in this block, if it came from there.
+    pub(super) fn of_block(block: &'a ContentBlock, origin: &str) -> Option<Self> {
         let ContentBlock::ProviderData(data) = block else { return None };
-        let kept = (data.api == API).then(|| Self::read(&data.data).ok())??;
+        let kept = (data.api == origin).then(|| Self::read(&data.data).ok())??;
         (!kept.kind.0.is_empty()).then_some(kept)
     }
 
@@ -103,12 +103,12 @@ impl<'a> Kept<'a> {
 
     /// Whether the item needs no other item, or that item is there: a call of a tool that the
     /// provider did not run itself is refused without its outcome.
-    pub(super) fn is_whole_among(&self, blocks: &[ContentBlock]) -> bool {
+    pub(super) fn is_whole_among(&self, blocks: &[ContentBlock], origin: &str) -> bool {
         let (kind, id) = (&self.kind.0, &self.call_id.0);
         id.is_empty()
             || blocks
                 .iter()
-                .filter_map(Kept::of_block)
+                .filter_map(|block| Kept::of_block(block, origin))
                 .any(|other| other.call_id.0 == *id && other.kind.0 != *kind)
     }
 }

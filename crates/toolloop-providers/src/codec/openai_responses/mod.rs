@@ -12,10 +12,11 @@ mod response;
 mod selection;
 mod wire;
 
+pub(crate) use request::reading;
 pub use request::{Quirks, encode};
 pub use response::ResponsesDecoder;
 
-/// Names this API in `ProviderData`.
+/// Names this API in `ProviderData`; behind an `@` there follows the server, unless it is OpenAI's.
 ///
 /// The data is a JSON object. With a `type` it is an output item (a thought, a search) that goes
 /// back as it came, in its place. Without one, its members belong to the item of the text or the

@@ -1,13 +1,16 @@
 //! [`encode`]: the body of a request, written once, straight from the borrowed messages.
 
+use std::borrow::Cow;
+
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
 
-use super::items::Input;
-use crate::codec::parameters::Parameters;
+use super::API;
+use super::items::{Input, WORDS};
+use crate::codec::Reading;
+use crate::codec::schema::{self, Form, Sent};
 use crate::codec::size::estimated_size;
-use crate::codec::strict;
 use crate::models::KnownModel;
 
 /// What a model and its server take.
@@ -19,24 +22,52 @@ pub struct Quirks {
     /// Whether to ask for summaries of the thoughts, for people to read. OpenAI gives them to
     /// organizations that it has verified, and refuses the request of any other.
     pub summaries: bool,
+    /// Whose `ProviderData` this server takes back: its own, by the name of API and server.
+    pub origin: Cow<'static, str>,
+    /// Whether a schema that the strict mode of OpenAI does not take is cut to what it takes. Other
+    /// servers may hold their model to the whole of it.
+    pub strict_subset: bool,
     /// Whether the server takes back thoughts that lie open, as those of models with open weights.
     pub open_thoughts: bool,
     /// Whether the server pads its events against eavesdroppers unless it is asked not to. The
     /// padding costs more than the text to read.
     pub obfuscation: bool,
+    /// Above how many tokens of input the server shall make the conversation shorter. What stands
+    /// for it then is part of the reply and goes back with it.
+    pub compact_above: Option<u32>,
 }
 
 impl Quirks {
     /// A model of OpenAI itself; whether it reasons is told from its name.
     pub fn openai(model: &str) -> Self {
-        Self { open_thoughts: false, obfuscation: true, ..Self::compatible(model) }
+        Self {
+            open_thoughts: false,
+            obfuscation: true,
+            strict_subset: true,
+            ..Self::compatible(model)
+        }
     }
 
     /// A model of any other server.
     pub fn compatible(model: &str) -> Self {
         let reasons = KnownModel::by_name(model).reasons;
-        Self { reasons, summaries: false, open_thoughts: true, obfuscation: false }
+        Self {
+            reasons,
+            summaries: false,
+            origin: Cow::Borrowed(API),
+            strict_subset: false,
+            open_thoughts: true,
+            obfuscation: false,
+            compact_above: None,
+        }
     }
+}
+
+/// What must be known of a request to read its reply.
+pub(crate) fn reading(params: &ChatParams, quirks: &Quirks) -> Reading {
+    Reading::new(params, tools(quirks), answer(quirks))
+        .with_origin(quirks.origin.clone())
+        .with_names(params, WORDS)
 }
 
 /// Writes the body of a streaming request.
@@ -81,6 +112,10 @@ impl Serialize for Body<'_> {
                 body.serialize_entry("reasoning", &Reasoning { effort, summary })?;
             }
         }
+        if let Some(tokens) = quirks.compact_above {
+            let edit = json!({"type": "compaction", "compact_threshold": tokens});
+            body.serialize_entry("context_management", &[edit])?;
+        }
         if let Some(temperature) = params.temperature {
             body.serialize_entry("temperature", &temperature)?;
         }
@@ -90,13 +125,13 @@ impl Serialize for Body<'_> {
         // A choice without tools is refused.
         let tools = params.tools.as_deref().unwrap_or_default();
         if !tools.is_empty() {
-            body.serialize_entry("tools", &Tools(tools))?;
+            body.serialize_entry("tools", &Tools { tools, quirks })?;
             if let Some(choice) = &params.tool_choice {
                 body.serialize_entry("tool_choice", &tool_choice(choice))?;
             }
         }
         if let Some(schema) = &params.structured_output {
-            body.serialize_entry("text", &text_format(schema))?;
+            body.serialize_entry("text", &text_format(schema, quirks))?;
         }
         if let Some(system) = params.system.as_deref().filter(|text| !text.is_empty()) {
             body.serialize_entry("instructions", system)?;
@@ -122,28 +157,36 @@ fn effort(budget: u32) -> &'static str {
     }
 }
 
-struct Tools<'a>(&'a [ToolDefinition]);
+struct Tools<'a> {
+    tools: &'a [ToolDefinition],
+    quirks: &'a Quirks,
+}
 
 impl Serialize for Tools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Tool))
+        let Self { tools, quirks } = self;
+        serializer.collect_seq(tools.iter().map(|tool| Tool { tool, quirks }))
     }
 }
 
-struct Tool<'a>(&'a ToolDefinition);
+struct Tool<'a> {
+    tool: &'a ToolDefinition,
+    quirks: &'a Quirks,
+}
 
 impl Serialize for Tool<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ToolDefinition { name, description, parameters, .. } = self.0;
+        let ToolDefinition { name, description, parameters, .. } = self.tool;
         let mut tool = serializer.serialize_map(None)?;
         tool.serialize_entry("type", "function")?;
-        tool.serialize_entry("name", name)?;
+        tool.serialize_entry("name", &WORDS.legal(name))?;
         if !description.is_empty() {
             tool.serialize_entry("description", description)?;
         }
-        tool.serialize_entry("parameters", &Parameters(parameters.as_value()))?;
+        let sent = Sent::new(parameters, tools(self.quirks));
+        tool.serialize_entry("parameters", sent.schema())?;
         // Said either way: where it is missing, the API takes a schema as strict and changes it.
-        tool.serialize_entry("strict", &strict::fits(parameters.as_value()))?;
+        tool.serialize_entry("strict", &sent.is_strict())?;
         tool.end()
     }
 }
@@ -152,15 +195,28 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     match choice {
         ToolChoice::None => json!("none"),
         ToolChoice::Required => json!("required"),
-        ToolChoice::Specific(name) => json!({"type": "function", "name": name}),
+        ToolChoice::Specific(name) => json!({"type": "function", "name": WORDS.legal(name)}),
         _ => json!("auto"),
     }
 }
 
-fn text_format(schema: &JsonSchema) -> Value {
-    let schema = schema.as_value();
-    let (name, strict) = (strict::name(schema), strict::fits(schema));
+fn text_format(schema: &JsonSchema, quirks: &Quirks) -> Value {
+    let sent = Sent::new(schema, answer(quirks));
+    let (name, strict) = (schema::name(schema), sent.is_strict());
+    let schema = sent.schema();
     json!({"format": {"type": "json_schema", "name": name, "strict": strict, "schema": schema}})
+}
+
+/// What the strict mode cannot say is sent whole.
+fn tools(quirks: &Quirks) -> &'static [Form] {
+    match quirks.strict_subset {
+        true => &[Form::OpenAiStrict, Form::Object],
+        false => &[Form::OpenAiStrictWhole, Form::Object],
+    }
+}
+
+fn answer(quirks: &Quirks) -> &'static [Form] {
+    &tools(quirks)[..1]
 }
 
 /// The API refuses a lower limit.

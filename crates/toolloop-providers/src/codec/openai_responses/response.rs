@@ -258,9 +258,11 @@ fn unknown(data: &str) -> DecodeError {
 /// `None` where the provider names no figure.
 fn usage(wire: WireUsage) -> Option<Usage> {
     let (input, output) = (wire.input_tokens, wire.output_tokens);
-    if input.is_none() && output.is_none() {
-        return None;
-    }
+    let source = match (input, output) {
+        (None, None) => return None,
+        (Some(_), Some(_)) => UsageSource::Reported,
+        _ => UsageSource::Unknown,
+    };
     let details = wire.input_tokens_details;
     Some(Usage {
         input_tokens: input.unwrap_or(0),
@@ -268,6 +270,6 @@ fn usage(wire: WireUsage) -> Option<Usage> {
         reasoning_tokens: wire.output_tokens_details.and_then(|details| details.reasoning_tokens),
         cache_read_tokens: details.as_ref().and_then(|details| details.cached_tokens),
         cache_write_tokens: details.and_then(|details| details.cache_write_tokens),
-        source: UsageSource::Reported,
+        source,
     })
 }

@@ -33,7 +33,7 @@ pub(super) fn select<'a>(
     // which items are tied to the one before.
     let (mut is_followed, mut next_thought) = (false, blocks.len());
     for (at, block) in blocks.iter().enumerate().rev() {
-        let goes_back = match (block, Kept::of_block(block)) {
+        let goes_back = match (block, Kept::of_block(block, &quirks.origin)) {
             (ContentBlock::Text(text), _) if !text.is_empty() => true,
             (ContentBlock::ToolCall(_), _) => true,
             (_, None) => continue,
@@ -48,7 +48,7 @@ pub(super) fn select<'a>(
                 next_thought = at;
                 continue;
             }
-            (_, Some(item)) => item.is_whole_among(blocks) && is_new(item.id.0),
+            (_, Some(item)) => item.is_whole_among(blocks, &quirks.origin) && is_new(item.id.0),
         };
         choices[at].goes_back = goes_back;
         is_followed = goes_back;

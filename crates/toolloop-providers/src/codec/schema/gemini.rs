@@ -2,13 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Place, Rewritten, const_to_enum, inline_refs, merge_all_of, take_variants};
+use super::{
+    BOUNDS, Place, Rewritten, UNSAID, add_to_description, const_to_enum, describe, inline_refs,
+    merge_all_of, take_variants,
+};
 
 /// Rewrites a schema to what the Gemini API takes as `parameters` or `responseSchema`.
 ///
 /// One type for each value, null as `nullable`, `enum` of strings only, a few formats, no
-/// references, and none of the keywords that the API answers with "Unknown name". The order of
-/// properties is said apart, because the API does not keep it.
+/// references, and none of the keywords that the API answers with "Unknown name". Bounds that have
+/// no keyword go into the description; that other properties are forbidden is not said, since the
+/// model sees none. The order of properties is said apart, because the API does not keep it.
 pub fn gemini(schema: &Value) -> Rewritten {
     let Rewritten { schema, mut dropped } = inline_refs(schema);
     let schema = rewrite(schema, &Place::ROOT, &mut dropped);
@@ -227,12 +231,13 @@ fn strings_only(
         _ => &[],
     };
     let format = fields.get("format").and_then(Value::as_str).unwrap_or_default();
-    // An enum is one without that word for it.
-    if !formats.contains(&format) {
-        if fields.contains_key("format") && format != "enum" {
-            dropped.push(format!("{place}: the format {format:?} was left out"));
-        }
-        fields.remove("format");
+    if !formats.contains(&format)
+        && let Some(format) = fields.remove("format")
+        // An enum is one without that word for it.
+        && format != "enum"
+    {
+        let is_string = kind == "string" && format.is_string();
+        describe(fields, &is_string.then_some(("format", format)).into_iter().collect::<Vec<_>>());
     }
     let Some(Value::Array(values)) = fields.remove("enum") else { return };
     let all_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
@@ -246,12 +251,7 @@ fn strings_only(
     dropped
         .push(format!("{place}: the values of enum are no strings and went into the description"));
     let allowed: Vec<_> = values.iter().map(Value::to_string).collect();
-    let allowed = format!("Allowed: {}.", allowed.join(", "));
-    let description = match fields.get("description").and_then(Value::as_str) {
-        Some(text) if !text.is_empty() => format!("{text} {allowed}"),
-        _ => allowed,
-    };
-    fields.insert("description".to_owned(), Value::String(description));
+    add_to_description(fields, &format!("Allowed: {}.", allowed.join(", ")));
 }
 
 /// What the elements of an array are; the API insists on one schema for all.
@@ -304,13 +304,19 @@ fn keep(
     place: &Place<'_>,
     dropped: &mut Vec<String>,
 ) {
+    let mut unsaid = Vec::new();
     fields.retain(|keyword, value| {
         let takes = known.contains(&keyword.as_str()) && has_right_form(keyword, value);
-        if !takes && !UNSAID.contains(&keyword.as_str()) {
+        let is_closed = keyword == "additionalProperties" && *value == Value::Bool(false);
+        if !takes && !is_closed && !UNSAID.contains(&keyword.as_str()) {
             dropped.push(format!("{place}: `{keyword}` was left out"));
+            let bound = BOUNDS.iter().copied().find(|bound| keyword == bound);
+            let bound = bound.filter(|bound| !known.contains(bound));
+            unsaid.extend(bound.map(|bound| (bound, value.take())));
         }
         takes
     });
+    describe(fields, &unsaid);
 }
 
 fn has_right_form(keyword: &str, value: &Value) -> bool {
@@ -358,9 +364,6 @@ fn keywords_of(kind: &str) -> &'static [&'static str] {
 
 const KNOWN_TYPES: [&str; 6] = ["object", "array", "string", "integer", "number", "boolean"];
 
-/// What forbids nothing, and is left out without a word.
-const UNSAID: [&str; 5] = ["$comment", "examples", "default", "deprecated", "readOnly"];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -392,7 +395,9 @@ mod tests {
         let expected = json!({
             "type": "object",
             "properties": {
-                "path": {"type": "string", "description": "Where.", "nullable": true},
+                "path": {
+                    "type": "string", "description": "Where. (format: \"uri\")", "nullable": true,
+                },
                 "mode": {
                     "anyOf": [{"type": "string", "enum": ["r"]}, {"type": "string", "enum": ["w"]}],
                     "nullable": true,
@@ -406,7 +411,10 @@ mod tests {
                 "when": {"type": "string", "format": "date-time"},
                 "node": {
                     "type": "object",
-                    "properties": {"a": {"type": "boolean"}, "b": {"type": "number"}},
+                    "properties": {
+                        "a": {"type": "boolean"},
+                        "b": {"type": "number", "description": "(multipleOf: 2)"},
+                    },
                     "required": ["a", "b"],
                     "propertyOrdering": ["a", "b"],
                 },
@@ -416,8 +424,6 @@ mod tests {
                 "when", "node"],
         });
         let dropped = [
-            "the schema: `additionalProperties` was left out",
-            "properties.path: the format \"uri\" was left out",
             "properties.mode: oneOf became anyOf",
             "properties.level: the values of enum are no strings and went into the description",
             "properties.pair: which element has which schema was left out",
