@@ -24,7 +24,7 @@
 //! # }).unwrap();
 //! ```
 //!
-//! # Four doors, one loop
+//! # Five doors, one loop
 //!
 //! | door | for |
 //! |---|---|
@@ -32,6 +32,7 @@
 //! | [`tool_loop_stream`] | who shows what happens: a stream of [`LoopEvent`]s |
 //! | [`ToolLoopHandle`](tool::ToolLoopHandle) | who takes the loop forward turn by turn, edits and injects |
 //! | [`Agent`] | who wants a line less |
+//! | [`chat_loop`] | who runs the tools, or is told by callbacks |
 //!
 //! Behind all of them is one machine without I/O, `toolloop_core::Run`, and one driver that
 //! carries out what it asks for. [`ToolLoopConfig`] has the limits, callbacks and policies.
@@ -54,6 +55,7 @@
 //! in `spawn_blocking`.
 
 mod agent;
+pub mod chat_loop;
 pub mod context;
 mod driver;
 pub mod mock;
@@ -65,6 +67,7 @@ pub mod tool;
 pub use tool::returns as __private;
 
 pub use agent::Agent;
+pub use chat_loop::ChatLoopExt;
 pub use provider::{WithDialect, provider};
 
 pub use toolloop_core::{chat, dialect, error, stream, usage};

@@ -60,6 +60,9 @@ mod suite {
     /// What later requests show of old results.
     mod masking;
 
+    /// Old tool turns leave the request, not the conversation.
+    mod pruning;
+
     /// A conversation that is too long for its request.
     mod compaction;
 
@@ -89,6 +92,12 @@ mod suite {
 
     /// Runs taken forward turn by turn.
     mod handle;
+
+    /// Loops whose caller runs the tools.
+    mod chat_loop;
+
+    /// Chat loops that run their tools, told by callbacks.
+    mod chat_loop_tools;
 
     /// A model that goes in circles.
     mod circles;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolloop::chat_loop::{ChatLoopConfig, ChatLoopHandle, LoopStep, chat_loop_with_tools};
 use toolloop::mock::MockProvider;
 use toolloop::tool::{
     CallContext, LoopAction, LoopContext, LoopDetectionConfig, LoopStream,
@@ -34,6 +35,9 @@ fn values_travel_between_threads() {
     everywhere::<ChatParams>();
     everywhere::<MockProvider>();
     everywhere::<Arc<dyn DynProvider>>();
+    everywhere::<ChatLoopConfig>();
+    everywhere::<LoopStep>();
+    one_at_a_time::<ChatLoopHandle<'static>>();
     one_at_a_time::<LoopStream>();
     one_at_a_time::<ChatStream>();
     one_at_a_time::<ToolLoopHandle>();
@@ -44,6 +48,8 @@ fn values_travel_between_threads() {
     let (model, tools) = (MockProvider::default(), ToolRegistry::<()>::new());
     let run = tool_loop(&model, &tools, ChatParams::default(), ToolLoopConfig::default(), &());
     drop(sent(run));
+    let chat = chat_loop_with_tools(&model, Vec::new(), Vec::new(), ChatLoopConfig::new());
+    drop(sent(chat));
 }
 
 #[test]
