@@ -37,6 +37,13 @@
 //! Behind all of them is one machine without I/O, `toolloop_core::Run`, and one driver that
 //! carries out what it asks for. [`ToolLoopConfig`] has the limits, callbacks and policies.
 //!
+//! # Around the loop
+//!
+//! Long conversations are shortened in their requests: [`ToolLoopConfig`] masks old results, takes
+//! out old turns and compacts above a threshold. [`context`] does the same for conversations of
+//! one's own. [`intercept`] wraps the calls of models and tools, [`structured`] gives an answer as
+//! a value of a type.
+//!
 //! # What holds
 //!
 //! - The conversation is valid at every moment: whatever ended a run, each call has a result that
@@ -58,8 +65,11 @@ mod agent;
 pub mod chat_loop;
 pub mod context;
 mod driver;
+pub mod intercept;
 pub mod mock;
 pub mod provider;
+mod reply_stream;
+pub mod structured;
 pub mod tool;
 
 /// What the code of `#[tool]` needs; no part of the interface.
@@ -73,6 +83,7 @@ pub use provider::{WithDialect, provider};
 pub use toolloop_core::{chat, dialect, error, stream, usage};
 
 pub use futures_util::StreamExt;
+pub use structured::generate_object;
 pub use tool::{
     ToolLoopConfig, ToolRegistry, tool_fn, tool_fn_with_ctx, tool_loop, tool_loop_stream,
 };

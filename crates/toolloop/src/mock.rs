@@ -9,8 +9,10 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use toolloop_core::{
     ChatParams, ChatResponse, ChatStream, ContentBlock, LlmError, Provider, ProviderMetadata,
-    ReplyAssembler, StreamEvent,
+    StreamEvent,
 };
+
+use crate::reply_stream::{events_of, whole};
 
 /// What a mocked call fails with; any [`LlmError`] will do.
 pub type MockError = LlmError;
@@ -105,12 +107,7 @@ impl MockProvider {
 
 impl Provider for MockProvider {
     async fn generate(&self, params: &ChatParams) -> Result<ChatResponse, LlmError> {
-        let mut stream = self.stream(params).await?;
-        let mut assembler = ReplyAssembler::detached();
-        while let Some(event) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
-            assembler.push(event?)?;
-        }
-        assembler.into_response()
+        whole(self.stream(params).await?).await
     }
 
     async fn stream(&self, params: &ChatParams) -> Result<ChatStream, LlmError> {
@@ -151,44 +148,6 @@ impl fmt::Debug for MockProvider {
             .field("calls", &state.calls.len())
             .finish()
     }
-}
-
-/// The events by which a reply would have arrived.
-fn events_of(response: ChatResponse) -> Vec<StreamEvent> {
-    let mut events = Vec::new();
-    let mut index = 0;
-    let mut last_call = None;
-    if !response.model.is_empty() {
-        events.push(StreamEvent::Model(response.model));
-    }
-    for block in response.content {
-        if !matches!(block, ContentBlock::ToolCall(_) | ContentBlock::ProviderData(_)) {
-            last_call = None;
-        }
-        match block {
-            ContentBlock::Text(text) => events.push(StreamEvent::TextDelta(text)),
-            ContentBlock::Reasoning { content } => {
-                events.push(StreamEvent::ReasoningDelta(content));
-            }
-            ContentBlock::ToolCall(call) => {
-                let (id, name) = (call.id.clone(), call.name.clone());
-                events.push(StreamEvent::ToolCallStart { index, id, name });
-                let json_chunk = call.arguments.to_string();
-                events.push(StreamEvent::ToolCallDelta { index, json_chunk });
-                events.push(StreamEvent::ToolCallComplete { index, call });
-                last_call = Some(index);
-                index += 1;
-            }
-            ContentBlock::ProviderData(data) => {
-                events.push(StreamEvent::ProviderData { index: last_call, data });
-            }
-            // A model does not say pictures or results.
-            _ => {}
-        }
-    }
-    events.push(StreamEvent::Usage(response.usage));
-    events.push(StreamEvent::Done { stop_reason: response.stop_reason });
-    events
 }
 
 /// A stream that plays its events.

@@ -69,6 +69,12 @@ mod suite {
     /// Messages under a budget of tokens.
     mod context;
 
+    /// Code around the calls of models and tools.
+    mod intercept;
+
+    /// Answers as values of a type.
+    mod structured;
+
     /// Panics in callbacks and in tools.
     mod panics;
 

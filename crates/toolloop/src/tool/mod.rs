@@ -34,4 +34,4 @@ pub use toolloop_core::{
 };
 
 pub(crate) use pipeline::run_pipeline;
-pub(crate) use registry::{panicked, result_of};
+pub(crate) use registry::{faults, panicked, result_of};
