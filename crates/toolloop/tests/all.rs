@@ -81,8 +81,14 @@ mod suite {
     /// Replies as models and servers really send them.
     mod replies;
 
+    /// A model that reads long results for the other.
+    mod extract;
+
     /// Loops in the tools of loops.
     mod nesting;
+
+    /// A sub-agent as a tool.
+    mod task;
 
     /// The conversation a run leaves, wherever it ends.
     mod validity;

@@ -1,6 +1,7 @@
 //! The tool loop: [`tool_loop`] and [`tool_loop_stream`], what they run and how they are set up.
 
 mod config;
+mod extract;
 mod function;
 mod handle;
 mod inbox;
@@ -9,11 +10,13 @@ mod pipeline;
 mod registry;
 #[doc(hidden)]
 pub mod returns;
+mod task;
 
 pub use config::{
     LoopDetectedFn, StopConditionFn, ToolApproval, ToolApprovalFn, ToolApprovalFuture,
     ToolLoopConfig,
 };
+pub use extract::ModelExtractor;
 pub use function::{FnTool, FnToolWithCtx, tool_fn, tool_fn_with_ctx};
 pub use handle::{Completed, ToolLoopHandle, TurnError, TurnResult, Yielded};
 pub use inbox::Inbox;
@@ -23,6 +26,7 @@ pub use pipeline::{
     ToolResultProcessor,
 };
 pub use registry::ToolRegistry;
+pub use task::TaskTool;
 pub use tokio_util::sync::CancellationToken;
 pub use toolloop_core::policy::approval::{ApprovalRule, ApprovalRules, InvalidRule, Verdict};
 pub use toolloop_core::{
