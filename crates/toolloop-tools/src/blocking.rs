@@ -1,9 +1,11 @@
-//! [`run_blocking`]: file work off the async threads, which stops when nobody waits for it.
+//! [`run_blocking`]: file work off the async threads, which stops when nobody waits for it, or
+//! when its [`Patience`] is at an end.
 
 use std::io;
 use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio::task;
 use toolloop_core::ToolError;
@@ -19,6 +21,22 @@ impl Cut {
             true => Err(io::Error::other("cut off")),
             false => Ok(()),
         }
+    }
+}
+
+/// How long a search goes on: for a time, and while its caller is there.
+pub(crate) struct Patience<'a> {
+    cut: &'a Cut,
+    until: Instant,
+}
+
+impl<'a> Patience<'a> {
+    pub(crate) fn new(cut: &'a Cut, limit: Duration) -> Self {
+        Self { cut, until: Instant::now() + limit }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.cut.check().is_err() || Instant::now() >= self.until
     }
 }
 

@@ -1,62 +1,73 @@
 //! The tools that come with toolloop, for any context type.
 //!
-//! [`builtin`] gives all of them for one folder; each can also be made alone:
+//! [`Builtin`] gives them for one folder; each can also be made alone:
 //!
 //! | tool | does | effect class |
 //! |---|---|---|
 //! | [`ListDir`] `list_dir` | lists a folder | read only |
+//! | [`Glob`] `glob` | finds files by a pattern for their paths | read only |
+//! | [`Grep`] `grep` | searches files for a regular expression | read only |
 //! | [`ReadFile`] `read_file` | reads lines of a text file | read only |
-//! | [`BashTool`] `bash` | runs a command | once |
+//! | [`WriteFile`] `write_file` | writes a whole file | idempotent |
+//! | [`EditFile`] `edit_file` | changes parts of a file, named by their text | once |
+//! | [`BashTool`] `bash` | runs a command in a [`sandbox`] | once |
+//! | [`BashOutput`] `bash_output` | shows how a background command is | read only |
+//! | [`BashKill`] `bash_kill` | ends a background command | idempotent |
+//! | [`FetchUrl`] `fetch_url` | fetches a text from the Internet; only where asked for | idempotent |
+//! | [`ReadResult`] `read_result` | reads on in a long result | read only |
 //!
 //! The file tools share a [`Root`], which they cannot leave. One file holds one tool; what tools
-//! share stands in `root` (paths), `output` (bounds) and `blocking`.
+//! share stands in `root` (paths), `place` (replacing files), `walk` (files of a tree), `output`
+//! (bounds) and `blocking`. [`preview`] shows what a call would change, for who approves it.
 
+mod addresses;
 mod bash;
+mod bash_kill;
+mod bash_output;
+mod bash_report;
 mod binary;
 mod blocking;
+mod builtin;
+mod edit_file;
+mod edits;
 mod environment;
+mod fetch_url;
+mod glob;
+mod grep;
+mod group;
+mod html;
+mod ignore_rules;
+mod jobs;
 mod list_dir;
+mod matches;
 mod output;
+mod place;
+mod preview;
 mod process;
 mod progress;
 mod read_file;
+mod read_result;
+mod result_store;
 mod root;
-
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
-
-use toolloop_core::ToolHandler;
+pub mod sandbox;
+mod walk;
+mod web;
+mod write_file;
 
 pub use bash::BashTool;
+pub use bash_kill::BashKill;
+pub use bash_output::BashOutput;
+pub use builtin::Builtin;
+pub use edit_file::EditFile;
+pub use fetch_url::FetchUrl;
+pub use glob::Glob;
+pub use grep::Grep;
+pub use jobs::Jobs;
 pub use list_dir::ListDir;
+pub use preview::preview;
 pub use read_file::ReadFile;
+pub use read_result::ReadResult;
+pub use result_store::ResultStore;
 pub use root::Root;
-
-/// All built-in tools, working in the folder `root`: `list_dir`, `read_file`, `bash`.
-///
-/// # Errors
-/// When `root` is not a folder that can be opened.
-pub fn builtin<Ctx>(root: impl AsRef<Path>) -> io::Result<Vec<Arc<dyn ToolHandler<Ctx>>>> {
-    let root = Root::open(root)?;
-    let bash = BashTool::new().with_working_dir(root.path());
-    Ok(vec![Arc::new(ListDir::new(root.clone())), Arc::new(ReadFile::new(root)), Arc::new(bash)])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_tools_come_in_a_stable_order() {
-        let tools = builtin::<()>(".").unwrap();
-        let names: Vec<_> = tools.iter().map(|tool| tool.definition().name).collect();
-        assert_eq!(names, ["list_dir", "read_file", "bash"]);
-    }
-
-    #[test]
-    fn a_root_that_does_not_exist_is_an_error() {
-        let error = builtin::<()>("/no/such/folder").err().unwrap();
-        assert_eq!(error.kind(), io::ErrorKind::NotFound);
-    }
-}
+pub use sandbox::Sandbox;
+pub use write_file::WriteFile;

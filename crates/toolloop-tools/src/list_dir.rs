@@ -14,7 +14,7 @@ use toolloop_core::{
 
 use crate::Root;
 use crate::blocking::{Cut, run_blocking};
-use crate::output::size;
+use crate::output::{printable, size};
 
 /// Lists a folder under a [`Root`], one entry a line, sorted by path.
 ///
@@ -163,18 +163,6 @@ fn line(dir: &Dir, path: &Path, entry: &DirEntry) -> String {
         },
         _ => format!("{name}  (pipe, socket or device)"),
     }
-}
-
-/// The path on one line, whatever characters its names hold.
-fn printable(path: &Path) -> String {
-    let mut printable = String::new();
-    for character in path.to_string_lossy().chars() {
-        match character.is_control() {
-            true => printable.extend(character.escape_default()),
-            false => printable.push(character),
-        }
-    }
-    printable
 }
 
 const NAME: &str = "list_dir";

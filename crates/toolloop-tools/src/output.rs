@@ -2,6 +2,7 @@
 //! as people write them.
 
 use std::collections::VecDeque;
+use std::path::Path;
 
 /// The beginning and the end of a stream of bytes, in bounded memory.
 ///
@@ -31,8 +32,31 @@ impl HeadTail {
         self.dropped += excess as u64;
     }
 
+    /// Takes out what has come so far, but for a character that is not whole yet.
+    pub(crate) fn take(&mut self) -> Self {
+        let rest = Self::new(self.half * 2);
+        let mut taken = std::mem::replace(self, rest);
+        let cut: Vec<u8> = match taken.dropped {
+            0 => {
+                taken.head.extend(taken.tail.drain(..));
+                taken.head.split_off(whole_characters(&taken.head))
+            }
+            _ => {
+                let whole = whole_characters(taken.tail.make_contiguous());
+                taken.tail.split_off(whole).into()
+            }
+        };
+        self.push(&cut);
+        taken
+    }
+
     /// The text, with a line in the middle that says how much is missing.
     pub(crate) fn into_text(self) -> String {
+        self.into_text_with(|_, dropped| format!("[... {dropped} bytes left out ...]"))
+    }
+
+    /// The same; `note` makes the line, from where the missing bytes begin and how many they are.
+    pub(crate) fn into_text_with(self, note: impl FnOnce(usize, u64) -> String) -> String {
         let mut head = self.head;
         let mut tail = Vec::from(self.tail);
         if self.dropped == 0 {
@@ -44,8 +68,9 @@ impl HeadTail {
         let tail_start = tail_start(&tail);
         let dropped = self.dropped + (head.len() - head_end + tail_start) as u64;
         format!(
-            "{}\n[... {dropped} bytes left out ...]\n{}",
+            "{}\n{}\n{}",
             String::from_utf8_lossy(&head[..head_end]).trim_end_matches('\n'),
+            note(head_end, dropped),
             String::from_utf8_lossy(&tail[tail_start..]),
         )
     }
@@ -65,6 +90,26 @@ pub(crate) fn size(bytes: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
+}
+
+/// The path on one line, whatever characters its names hold.
+pub(crate) fn printable(path: &Path) -> String {
+    let mut printable = String::new();
+    for character in path.to_string_lossy().chars() {
+        match character.is_control() {
+            true => printable.extend(character.escape_default()),
+            false => printable.push(character),
+        }
+    }
+    printable
+}
+
+/// A number with its noun: `1 line`, `3 lines`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        _ => format!("{count} {noun}s"),
+    }
 }
 
 /// Length of `bytes` without a character that was cut at its end.
@@ -146,6 +191,18 @@ mod tests {
         }
         assert_eq!((kept.head.len(), kept.tail.len()), (500, 500));
         assert_eq!(kept.dropped, 9_990_000 - 1000);
+    }
+
+    #[test]
+    fn what_is_taken_while_it_comes_ends_with_a_whole_character() {
+        let mut kept = HeadTail::new(8);
+        kept.push("aö€".as_bytes().split_last().unwrap().1);
+        assert_eq!(kept.take().into_text(), "aö");
+        kept.push(&"€".as_bytes()[2..]);
+        kept.push("0123456789ö".as_bytes().split_last().unwrap().1);
+        assert_eq!(kept.take().into_text(), "€0\n[... 6 bytes left out ...]\n789");
+        kept.push(&"ö".as_bytes()[1..]);
+        assert_eq!(kept.take().into_text(), "ö");
     }
 
     #[test]

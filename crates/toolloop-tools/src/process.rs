@@ -1,140 +1,199 @@
-//! [`run`]: one command with a time limit, whose processes all end with it.
+//! [`Running`]: one command while it runs, and how it ended.
 //!
-//! The command leads a session of its own: one signal reaches its whole process group, and no
-//! child finds a terminal to ask a password on. Everything happens in the future that [`run`]
-//! returns; dropping it kills the group.
+//! Everything happens in the futures of a [`Running`]; dropping it ends every process of the
+//! command.
 
 use std::convert::Infallible;
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
-use rustix::process::{Pid, Signal, test_kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{ChildStderr, ChildStdout, Command};
 use tokio::select;
-use tokio::time::{sleep, timeout};
-use toolloop_core::CallContext;
+use tokio::time::{interval, sleep, timeout};
 
+use crate::group::Group;
 use crate::output::HeadTail;
 use crate::progress::{OpenLine, Progress};
+use crate::sandbox::{Enforced, MAX_PROCESSES, Sandbox, tasks_on_machine};
 
-/// How a command ended, and what it wrote.
+/// A command that has been started.
+pub(crate) struct Running<'a> {
+    group: Group,
+    pipes: Pipes<'a>,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Exited(ExitStatus),
+    /// It ran into its time limit.
+    TimedOut(Duration),
+    /// It had started too many processes.
+    TooManyProcesses,
+    /// Somebody wanted it to end.
+    Killed,
+}
+
+/// A command's end.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// `None`: it ran into the time limit.
-    pub(crate) status: Option<ExitStatus>,
-    pub(crate) stdout: HeadTail,
-    pub(crate) stderr: HeadTail,
+    pub(crate) end: End,
     /// Whether it left processes behind, which were killed.
     pub(crate) left_processes: bool,
 }
 
-/// Runs a command to its end or `limit`, keeping at most `keep` bytes of each output stream.
-pub(crate) async fn run(
-    command: Command,
-    limit: Duration,
-    keep: usize,
-    call: &CallContext,
-) -> io::Result<Ended> {
-    let mut group = Group::spawn(command)?;
-    let mut pipes = Pipes::new(&mut group, keep, call);
+/// What a command has written and nobody has taken yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Output(Arc<Mutex<Streams>>);
 
-    // 1. Until it exits or the time is up.
-    let status = select! {
-        status = group.leader.wait() => Some(status?),
-        () = sleep(limit) => None,
-        never = pipes.follow() => match never {},
-    };
-    // 2. Time is up: ask it to end, so that it can clean up.
-    if status.is_none() {
-        group.signal(Signal::TERM);
-        let _ = timeout(TERM_GRACE, async {
+#[derive(Debug)]
+pub(crate) struct Streams {
+    pub(crate) stdout: HeadTail,
+    pub(crate) stderr: HeadTail,
+}
+
+impl<'a> Running<'a> {
+    /// Starts a command; `sandbox` comes with the paths it may write to.
+    pub(crate) async fn start(
+        command: Command,
+        sandbox: Option<(&Sandbox, Vec<PathBuf>)>,
+        output: Output,
+        progress: Option<Progress<'a>>,
+    ) -> io::Result<Self> {
+        let mut group = Group::spawn(command, sandbox).await?;
+        let (stdout, stderr) = group.take_pipes();
+        let pipes =
+            Pipes { stdout: Pipe::new(stdout), stderr: Pipe::new(stderr), output, progress };
+        Ok(Self { group, pipes })
+    }
+
+    /// What the kernel enforces on it.
+    pub(crate) fn enforced(&self) -> Enforced {
+        self.group.enforced()
+    }
+
+    /// Lets the command run to its end, for `limit` at most, or until `killed` resolves.
+    pub(crate) async fn finish(
+        mut self,
+        limit: Option<Duration>,
+        killed: impl Future<Output = ()>,
+    ) -> io::Result<Ended> {
+        // 1. Until it exits, or must end.
+        let end = self.run(limit, killed).await?;
+        let Self { group, pipes } = &mut self;
+        // 2. Its time is up: ask it to end, so that it can clean up.
+        if matches!(end, End::TimedOut(_) | End::Killed) {
+            group.ask_to_end();
+            let _ = timeout(TERM_GRACE, async {
+                select! {
+                    _ = group.wait() => {}
+                    never = pipes.follow() => match never {},
+                }
+            })
+            .await;
+        }
+        // 3. Read what is still in the pipes. Only a process left behind keeps them open.
+        if end != End::TooManyProcesses {
+            let _ = timeout(DRAIN, pipes.read_to_end()).await;
+        }
+        let left_processes = matches!(end, End::Exited(_)) && group.others() > 0;
+        // 4. End the rest. A process in the kernel's hands may outlive even that; the limit holds
+        // all the same.
+        let _ = timeout(KILL_GRACE, group.end()).await;
+        let _ = timeout(DRAIN, pipes.read_to_end()).await;
+        Ok(Ended { end, left_processes })
+    }
+
+    /// Until it exits, or must end.
+    async fn run(
+        &mut self,
+        limit: Option<Duration>,
+        killed: impl Future<Output = ()>,
+    ) -> io::Result<End> {
+        let Self { group, pipes } = self;
+        let must_end = async {
             select! {
-                _ = group.leader.wait() => {}
-                never = pipes.follow() => match never {},
+                () = killed => End::Killed,
+                end = out_of_time(limit) => end,
             }
-        })
-        .await;
-    }
-    // 3. Read what is still in the pipes. Only a process left behind keeps them open.
-    let _ = timeout(DRAIN, pipes.read_to_end()).await;
-    let left_processes = group.is_alive();
-    group.signal(Signal::KILL);
-    let _ = timeout(DRAIN, pipes.read_to_end()).await;
-    // A process in the kernel's hands may outlive even that; the limit holds all the same.
-    let _ = timeout(DRAIN, group.leader.wait()).await;
-
-    let Pipes { stdout, stderr, .. } = pipes;
-    Ok(Ended { status, stdout: stdout.kept, stderr: stderr.kept, left_processes })
-}
-
-/// A process group that dies with this value.
-struct Group {
-    leader: Box<dyn ChildWrapper>,
-    id: Option<Pid>,
-}
-
-impl Group {
-    fn spawn(command: Command) -> io::Result<Self> {
-        let leader = CommandWrap::from(command).wrap(ProcessSession).spawn()?;
-        let id = leader.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        Ok(Self { leader, id })
-    }
-
-    fn signal(&self, signal: Signal) {
-        // It fails only when nobody is left.
-        let _ = self.leader.signal(signal.as_raw());
-    }
-
-    /// Whether anyone in the group still runs.
-    fn is_alive(&self) -> bool {
-        let Some(id) = self.id else { return false };
-        // A process that has ended counts until its parent asks for its status, and in a
-        // container nobody may ever ask; so what is found is looked at, where that is possible.
-        test_kill_process_group(id).is_ok() && runs_in_group(id).unwrap_or(true)
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
-    }
-}
-
-/// Whether `/proc` has a process of this group that has not ended.
-fn runs_in_group(id: Pid) -> io::Result<bool> {
-    let group = id.as_raw_nonzero().to_string();
-    for process in std::fs::read_dir("/proc")? {
-        let Ok(stat) = std::fs::read_to_string(process?.path().join("stat")) else { continue };
-        // pid (name) state parent group ...; the name may hold anything.
-        let Some((_, fields)) = stat.rsplit_once(") ") else { continue };
-        let mut fields = fields.split(' ');
-        let state = fields.next();
-        if fields.nth(1) == Some(&group) && !matches!(state, Some("Z" | "X")) {
-            return Ok(true);
+        };
+        tokio::pin!(must_end);
+        let mut crowd = Crowd::now();
+        let mut watch = interval(WATCH);
+        loop {
+            select! {
+                status = group.wait() => return Ok(End::Exited(status?)),
+                end = &mut must_end => return Ok(end),
+                never = pipes.follow() => match never {},
+                _ = watch.tick() => {
+                    if crowd.has_grown() {
+                        let counted = timeout(KILL_GRACE, group.stop_and_count()).await;
+                        // What cannot even be counted in that time is too much.
+                        if counted.is_ok_and(|count| count <= MAX_PROCESSES as usize) {
+                            group.resume().await;
+                            crowd = Crowd::now();
+                        } else {
+                            return Ok(End::TooManyProcesses);
+                        }
+                    }
+                }
+            }
         }
     }
-    Ok(false)
+}
+
+impl Output {
+    /// Keeps at most `keep` bytes of each stream.
+    pub(crate) fn new(keep: usize) -> Self {
+        let streams = Streams { stdout: HeadTail::new(keep), stderr: HeadTail::new(keep) };
+        Self(Arc::new(Mutex::new(streams)))
+    }
+
+    /// Changes what is kept.
+    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut Streams) -> T) -> T {
+        // Nothing panics while it is held, and a half-done change is text all the same.
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+async fn out_of_time(limit: Option<Duration>) -> End {
+    match limit {
+        Some(limit) => {
+            sleep(limit).await;
+            End::TimedOut(limit)
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// How busy the machine was when a command began: cheap to ask, so that the command's own
+/// processes are counted only when there may be too many.
+struct Crowd(Option<u64>);
+
+impl Crowd {
+    fn now() -> Self {
+        Self(tasks_on_machine())
+    }
+
+    fn has_grown(&self) -> bool {
+        let (Some(then), Some(now)) = (self.0, tasks_on_machine()) else { return false };
+        now > then + u64::from(MAX_PROCESSES)
+    }
 }
 
 /// Both output streams of a command.
 struct Pipes<'a> {
     stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
-    progress: Progress<'a>,
+    output: Output,
+    progress: Option<Progress<'a>>,
 }
 
-impl<'a> Pipes<'a> {
-    fn new(group: &mut Group, keep: usize, call: &'a CallContext) -> Self {
-        Self {
-            stdout: Pipe::new(group.leader.stdout().take(), keep),
-            stderr: Pipe::new(group.leader.stderr().take(), keep),
-            progress: Progress::new(call),
-        }
-    }
-
+impl Pipes<'_> {
     /// Reads for as long as it is polled.
     async fn follow(&mut self) -> Infallible {
         self.read_to_end().await;
@@ -143,13 +202,25 @@ impl<'a> Pipes<'a> {
 
     /// Reads until both streams have ended.
     async fn read_to_end(&mut self) {
-        let Self { stdout, stderr, progress } = self;
+        let Self { stdout, stderr, output, progress } = self;
         let (mut out, mut err) = (vec![0; BUFFER], vec![0; BUFFER]);
         while stdout.is_open() || stderr.is_open() {
+            let due = async {
+                match &progress {
+                    Some(progress) => progress.due().await,
+                    None => std::future::pending().await,
+                }
+            };
             select! {
-                read = stdout.read(&mut out) => stdout.take(read, &out, progress),
-                read = stderr.read(&mut err) => stderr.take(read, &err, progress),
-                () = progress.due() => progress.show(),
+                read = stdout.read(&mut out) => {
+                    let bytes = stdout.take(read, &out, progress.as_mut());
+                    output.with(|streams| streams.stdout.push(bytes));
+                }
+                read = stderr.read(&mut err) => {
+                    let bytes = stderr.take(read, &err, progress.as_mut());
+                    output.with(|streams| streams.stderr.push(bytes));
+                }
+                () = due => progress.as_mut().into_iter().for_each(Progress::show),
             }
         }
     }
@@ -159,13 +230,12 @@ impl<'a> Pipes<'a> {
 struct Pipe<R> {
     /// `None` once it has ended.
     reader: Option<R>,
-    kept: HeadTail,
     open_line: OpenLine,
 }
 
 impl<R: AsyncRead + Unpin> Pipe<R> {
-    fn new(reader: Option<R>, keep: usize) -> Self {
-        Self { reader, kept: HeadTail::new(keep), open_line: OpenLine::default() }
+    fn new(reader: Option<R>) -> Self {
+        Self { reader, open_line: OpenLine::default() }
     }
 
     fn is_open(&self) -> bool {
@@ -180,20 +250,29 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         }
     }
 
-    /// Takes what was read; nothing, or an error, is the end.
-    fn take(&mut self, read: io::Result<usize>, buffer: &[u8], progress: &mut Progress<'_>) {
-        match read {
-            Ok(length) if length > 0 => {
-                self.kept.push(&buffer[..length]);
-                progress.push(&mut self.open_line, &buffer[..length]);
-            }
-            _ => self.reader = None,
+    /// The bytes that were read; none, or an error, is the end.
+    fn take<'b>(
+        &mut self,
+        read: io::Result<usize>,
+        buffer: &'b [u8],
+        progress: Option<&mut Progress<'_>>,
+    ) -> &'b [u8] {
+        let bytes = &buffer[..read.unwrap_or(0)];
+        if bytes.is_empty() {
+            self.reader = None;
+        } else if let Some(progress) = progress {
+            progress.push(&mut self.open_line, bytes);
         }
+        bytes
     }
 }
 
-/// Between SIGTERM and SIGKILL.
+/// Between the request to end and the end.
 const TERM_GRACE: Duration = Duration::from_millis(500);
+/// For the kernel to end what must end.
+const KILL_GRACE: Duration = Duration::from_secs(2);
 /// For output that is still in the pipes.
 const DRAIN: Duration = Duration::from_millis(200);
-const BUFFER: usize = 8 * 1024;
+/// How often a command's processes are looked at.
+const WATCH: Duration = Duration::from_millis(100);
+const BUFFER: usize = 64 * 1024;

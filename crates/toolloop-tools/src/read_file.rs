@@ -26,7 +26,7 @@ pub struct ReadFile {
 }
 
 impl ReadFile {
-    /// Reads files under `root`, at most 256 KiB at once.
+    /// Reads files under `root`, at most 48 KiB at once.
     pub fn new(root: Root) -> Self {
         Self { root, max_output: MAX_OUTPUT }
     }
@@ -137,7 +137,10 @@ impl Page {
             if page.next >= first {
                 if length > line.len() as u64 {
                     line.truncate(whole_characters(&line));
-                    line.extend(format!(" [... line cut, it has {length} bytes]\n").bytes());
+                    line.extend(
+                        format!(" [... line cut, it has {length} bytes; grep shows parts of it]\n")
+                            .bytes(),
+                    );
                 }
                 if !page.text.is_empty() && page.text.len() + line.len() > max_output {
                     page.more = true;
@@ -213,6 +216,6 @@ impl<R: Read> Lines<'_, R> {
 }
 
 const NAME: &str = "read_file";
-const MAX_OUTPUT: usize = 256 * 1024;
+const MAX_OUTPUT: usize = 48 * 1024;
 const MAX_LINE: usize = 16 * 1024;
 const BUFFER: usize = 64 * 1024;

@@ -1,12 +1,15 @@
 //! [`Root`]: the folder that file tools work in and cannot leave.
 
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
+use rustix::io::Errno;
 use toolloop_core::ToolError;
+
+use crate::place::{Parents, Place};
 
 /// A folder that file tools work in. No path leads out of it: not by `..`, not by a symbolic
 /// link, not by racing a rename, because every look-up starts from the open folder.
@@ -21,7 +24,6 @@ struct Opened {
     dir: Dir,
     /// As the caller named it, made absolute.
     path: PathBuf,
-    /// Without symbolic links: what `pwd -P` and compilers print.
     real_path: PathBuf,
 }
 
@@ -42,6 +44,25 @@ impl Root {
         &self.0.path
     }
 
+    /// The folder without symbolic links in its path: what `pwd -P` and compilers print.
+    pub(crate) fn real_path(&self) -> &Path {
+        &self.0.real_path
+    }
+
+    /// The open folder.
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.0.dir
+    }
+
+    /// The place of a file inside, which may not exist yet.
+    pub(crate) fn place<'a>(
+        &'a self,
+        path: &'a str,
+        parents: Parents,
+    ) -> Result<Place<'a>, ToolError> {
+        Place::open(self, path, &self.relative(path)?, parents)
+    }
+
     /// Opens a folder inside.
     pub(crate) fn open_dir(&self, path: &str) -> Result<Dir, ToolError> {
         let relative = self.relative(path)?;
@@ -53,6 +74,14 @@ impl Root {
         })
     }
 
+    /// The path of a folder inside from the root; empty for the root itself.
+    pub(crate) fn folder(&self, path: &str) -> Result<PathBuf, ToolError> {
+        self.open_dir(path)?;
+        // "." is no name of a folder: `./src` and `src` are the same path to the one who reads it.
+        let relative = self.relative(path)?;
+        Ok(relative.components().filter(|part| *part != Component::CurDir).collect())
+    }
+
     /// Opens a regular file inside for reading. Pipes and devices are refused, because reading
     /// them may wait for ever.
     pub(crate) fn open_file(&self, path: &str) -> Result<(File, Metadata), ToolError> {
@@ -61,14 +90,8 @@ impl Root {
         // Opening alone has effects on a pipe or a device, so look first.
         refuse_special(path, &self.0.dir.metadata(&relative).map_err(explain)?)?;
         let mut options = OpenOptions::new();
-        options.read(true);
-        #[cfg(unix)]
-        {
-            use cap_std::fs::OpenOptionsExt;
-            // It may have become a pipe since.
-            options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
-        }
-        let file = self.0.dir.open_with(&relative, &options).map_err(explain)?;
+        let options = non_blocking(options.read(true));
+        let file = self.0.dir.open_with(&relative, options).map_err(explain)?;
         let metadata = file.metadata().map_err(explain)?;
         refuse_special(path, &metadata)?;
         Ok((file, metadata))
@@ -82,17 +105,22 @@ impl Root {
             ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
                 return self.outside(path);
             }
-            ErrorKind::PermissionDenied => format!("There is no permission to read `{path}`."),
+            // Links of /proc as well, which lead to where no path does.
+            _ if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => format!(
+                "`{path}` goes through symbolic links that have no end or lead outside {root}. Use \
+                 the path of the file itself."
+            ),
+            ErrorKind::PermissionDenied => format!("There is no permission to open `{path}`."),
             ErrorKind::NotFound => {
                 format!("`{path}` does not exist under {root}. list_dir shows what does.")
             }
             ErrorKind::NotADirectory => format!("A part of `{path}` is a file, not a folder."),
-            _ => format!("`{path}` cannot be read: {error}."),
+            _ => format!("`{path}` cannot be opened: {error}."),
         })
     }
 
     /// The path from the root.
-    fn relative(&self, path: &str) -> Result<PathBuf, ToolError> {
+    pub(crate) fn relative(&self, path: &str) -> Result<PathBuf, ToolError> {
         let given = Path::new(path);
         let relative = match given.is_absolute() {
             false => given,
@@ -107,25 +135,31 @@ impl Root {
         })
     }
 
-    fn is_file(&self, path: &str) -> bool {
+    pub(crate) fn is_file(&self, path: &str) -> bool {
         self.relative(path).is_ok_and(|relative| self.0.dir.is_file(relative))
     }
 
     fn outside(&self, path: &str) -> ToolError {
         ToolError::new(format!(
-            "`{path}` leads outside the root folder {}. Only what is inside can be read; neither \
-             `..` nor a symbolic link may leave it. Use a path relative to the root.",
+            "`{path}` leads outside the root folder {}. Only what is inside can be \
+             reached; neither `..` nor a symbolic link may leave it. Use a path relative to the root.",
             self.0.path.display()
         ))
     }
 }
 
-fn refuse_special(path: &str, metadata: &Metadata) -> Result<(), ToolError> {
+/// A file that has become a pipe since it was looked at must not make its opener wait.
+pub(crate) fn non_blocking(options: &mut OpenOptions) -> &OpenOptions {
+    use cap_std::fs::OpenOptionsExt;
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+}
+
+pub(crate) fn refuse_special(path: &str, metadata: &Metadata) -> Result<(), ToolError> {
     if metadata.is_file() {
         return Ok(());
     }
     Err(ToolError::new(match metadata.is_dir() {
         true => format!("`{path}` is a folder. Use list_dir."),
-        false => format!("`{path}` is a pipe, socket or device, not a file; it cannot be read."),
+        false => format!("`{path}` is a pipe, socket or device, not a file."),
     }))
 }

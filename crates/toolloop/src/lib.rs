@@ -95,6 +95,9 @@ pub use toolloop_core::{
     ToolLimit, ToolLoopResult, ToolOutput, ToolResult, ToolRetryConfig, Usage, UsageSource,
 };
 pub use toolloop_macros::tool;
+/// Built-in tools: files, search, bash; with the feature `tools`.
+#[cfg(feature = "tools")]
+pub use toolloop_tools as tools;
 #[doc(no_inline)]
 pub use {schemars, serde};
 

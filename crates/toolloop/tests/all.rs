@@ -84,6 +84,10 @@ mod suite {
     /// A model that reads long results for the other.
     mod extract;
 
+    /// The built-in tools in a loop, and long results behind a handle.
+    #[cfg(feature = "tools")]
+    mod builtin;
+
     /// Loops in the tools of loops.
     mod nesting;
 

@@ -16,7 +16,7 @@ use toolloop::tool::{
     ToolRegistry, tool_loop_stream,
 };
 use toolloop_core::{ChatMessage, ChatParams};
-use toolloop_tools::builtin;
+use toolloop_tools::Builtin;
 
 use crate::approval::Policy;
 use crate::args::{RunArgs, Yes};
@@ -217,10 +217,10 @@ fn folder(dir: Option<&Path>) -> Result<PathBuf, Report> {
 }
 
 fn all_tools(folder: &Path) -> Result<ToolRegistry, Report> {
-    let tools = builtin::<()>(folder)
+    let tools = Builtin::in_folder(folder)
         .map_err(|error| Report::usage(format!("cannot open {}: {error}", short_path(folder))))?;
     let mut registry = ToolRegistry::new();
-    for tool in tools {
+    for tool in tools.tools() {
         registry.register_shared(tool);
     }
     Ok(registry)

@@ -42,7 +42,7 @@ async fn a_huge_file_comes_in_whole_lines_and_says_how_to_read_on() {
     let folder = Folder::new(&[("big", line.repeat(10_000).as_bytes())]);
     let tool = ReadFile::new(folder.root());
     let first = call(&tool, json!({"path": "big"})).await.unwrap();
-    let shown = 256 * 1024 / line.len();
+    let shown = 48 * 1024 / line.len();
     let note = format!(
         "[lines 1 to {shown} of a file of 986.3 KiB; read on with start_line {}]",
         shown + 1
@@ -58,7 +58,12 @@ async fn a_line_of_a_megabyte_is_cut_between_characters() {
     let folder = Folder::new(&[("min.js", content.as_bytes())]);
     let read = call(&ReadFile::new(folder.root()), json!({"path": "min.js"})).await.unwrap();
     let cut = "ä".repeat(8 * 1024);
-    assert_eq!(read, format!("first\n{cut} [... line cut, it has 1048577 bytes]\nlast\n"));
+    assert_eq!(
+        read,
+        format!(
+            "first\n{cut} [... line cut, it has 1048577 bytes; grep shows parts of it]\nlast\n"
+        )
+    );
 }
 
 #[tokio::test]
@@ -67,7 +72,10 @@ async fn a_small_limit_still_makes_progress() {
     let tool = ReadFile::new(folder.root()).with_max_output(4);
     let read = call(&tool, json!({"path": "a"})).await.unwrap();
     let note = "[lines 1 to 1 of a file of 15 B; read on with start_line 2]";
-    assert_eq!(read, format!("0123 [... line cut, it has 11 bytes]\n{note}"));
+    assert_eq!(
+        read,
+        format!("0123 [... line cut, it has 11 bytes; grep shows parts of it]\n{note}")
+    );
     let on = call(&tool, json!({"path": "a", "start_line": 2})).await;
     assert_eq!(on, Ok("2\n3\n[lines 2 to 3, the end of the file]".into()));
 }
@@ -126,7 +134,7 @@ async fn what_is_no_file_is_refused_at_once() {
     assert_eq!(
         errors,
         [
-            "`pipe` is a pipe, socket or device, not a file; it cannot be read.",
+            "`pipe` is a pipe, socket or device, not a file.",
             "`sub` is a folder. Use list_dir.",
             "A part of `sub/x/y` is a file, not a folder.",
             "`no` does not exist under ROOT. list_dir shows what does.",

@@ -42,6 +42,19 @@ impl Folder {
         std::fs::write(path, content).unwrap();
     }
 
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path().join(name)).unwrap()
+    }
+
+    /// The names in a folder, sorted.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path().join(folder)).unwrap();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
+        let mut names: Vec<_> = entries.map(|entry| name(entry).into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
     /// A text in which this folder's own path reads `ROOT`.
     pub(crate) fn neutral(&self, text: String) -> String {
         text.replace(self.path().to_str().unwrap(), "ROOT")

@@ -1,6 +1,10 @@
 //! The tool loop: [`tool_loop`] and [`tool_loop_stream`], what they run and how they are set up.
 
+#[cfg(feature = "tools")]
+mod builtin;
 mod config;
+#[cfg(feature = "tools")]
+mod disk_cacher;
 mod extract;
 mod function;
 mod handle;
@@ -16,6 +20,8 @@ pub use config::{
     LoopDetectedFn, StopConditionFn, ToolApproval, ToolApprovalFn, ToolApprovalFuture,
     ToolLoopConfig,
 };
+#[cfg(feature = "tools")]
+pub use disk_cacher::DiskCacher;
 pub use extract::ModelExtractor;
 pub use function::{FnTool, FnToolWithCtx, tool_fn, tool_fn_with_ctx};
 pub use handle::{Completed, ToolLoopHandle, TurnError, TurnResult, Yielded};
