@@ -95,6 +95,9 @@ pub use toolloop_core::{
     ToolLimit, ToolLoopResult, ToolOutput, ToolResult, ToolRetryConfig, Usage, UsageSource,
 };
 pub use toolloop_macros::tool;
+/// MCP servers as tools; with the feature `mcp`.
+#[cfg(feature = "mcp")]
+pub use toolloop_mcp as mcp;
 /// Built-in tools: files, search, bash; with the feature `tools`.
 #[cfg(feature = "tools")]
 pub use toolloop_tools as tools;
