@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use toolloop_core::Dialect;
 
 use crate::exit::TABLE;
 use crate::units::parse_duration;
@@ -22,9 +23,15 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Give the model a task and let it work with its tools
     Run(RunArgs),
+    /// Show or try the MCP servers of a folder
+    Mcp(McpArgs),
     /// Show which models can be used, and how one is chosen
     #[command(after_help = HOW_CHOSEN)]
     Models(ModelsArgs),
+    /// Show every setting of a run here, and where it came from
+    Config,
+    /// Check what a run here would need: keys, servers, the folder
+    Doctor,
     /// Serve a fake model on this machine, to try and test programs against
     Fake(FakeArgs),
     /// Print a script that completes the words of this command in a shell
@@ -65,6 +72,34 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "LIST", env = "TOOLLOOP_YES", hide_env = true,
         num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub(crate) yes: Option<Yes>,
+    /// Hold bash in the folder without network, in the folder, or not at all [default: strict]
+    #[arg(
+        long,
+        value_name = "strict|network|off",
+        env = "TOOLLOOP_SANDBOX",
+        hide_env = true,
+        hide_possible_values = true
+    )]
+    pub(crate) sandbox: Option<SandboxMode>,
+    /// Start the MCP servers of .mcp.json without asking
+    #[arg(long, conflicts_with = "no_mcp")]
+    pub(crate) mcp: bool,
+    /// Start no MCP server
+    #[arg(long)]
+    pub(crate) no_mcp: bool,
+    /// How the model calls tools: native, as text in xml or caret blocks, or auto: native where the
+    /// model can [default: auto]
+    #[arg(
+        long,
+        value_name = "WHICH",
+        env = "TOOLLOOP_DIALECT",
+        hide_env = true,
+        hide_possible_values = true
+    )]
+    pub(crate) dialect: Option<DialectName>,
+    /// Let the model make one call in a message: at a second one, it is stopped
+    #[arg(long)]
+    pub(crate) one_tool: bool,
     /// Print events as one JSON object a line; =final prints only the last
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "events", hide_possible_values = true)]
@@ -80,6 +115,47 @@ pub(crate) struct ModelsArgs {
     /// List what the server at this address has
     #[arg(long, value_name = "URL", env = "TOOLLOOP_BASE_URL", hide_env = true)]
     pub(crate) base_url: Option<String>,
+}
+
+/// `toolloop mcp`.
+#[derive(Debug, Args)]
+#[command(after_help = ABOUT_SERVERS)]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    pub(crate) command: McpCommand,
+}
+
+/// What to do with the servers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum McpCommand {
+    /// Start the servers and show their tools
+    List {
+        #[command(flatten)]
+        servers: ServersArgs,
+    },
+    /// Call a tool and print its result
+    Call {
+        /// Name of the server
+        server: String,
+        /// Name of the tool, as the server calls it
+        tool: String,
+        /// Arguments, a JSON object
+        #[arg(value_name = "JSON", default_value = "{}")]
+        arguments: String,
+        #[command(flatten)]
+        servers: ServersArgs,
+    },
+}
+
+/// Which servers, and whether they may be started.
+#[derive(Debug, Args)]
+pub(crate) struct ServersArgs {
+    /// Folder whose .mcp.json it is [default: this one]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Start the servers without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// `toolloop fake`.
@@ -110,6 +186,53 @@ pub(crate) enum JsonOutput {
     Events,
     /// The last line only.
     Final,
+}
+
+/// How the model calls tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum DialectName {
+    /// As blocks of tags.
+    Xml,
+    /// As blocks of lines.
+    Caret,
+    /// Natively where the model can, else as blocks of tags.
+    #[default]
+    Auto,
+    /// By the provider's API.
+    Native,
+}
+
+impl From<DialectName> for Dialect {
+    fn from(name: DialectName) -> Self {
+        match name {
+            DialectName::Xml => Self::Xml,
+            DialectName::Caret => Self::Caret,
+            DialectName::Auto => Self::Auto,
+            DialectName::Native => Self::Native,
+        }
+    }
+}
+
+/// What `bash` may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SandboxMode {
+    /// Write in the folder, and no network.
+    Strict,
+    /// Write in the folder, and use the network.
+    Network,
+    /// What the user can do.
+    Off,
+}
+
+impl SandboxMode {
+    /// As the user writes it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+            Self::Network => "network",
+            Self::Off => "off",
+        }
+    }
 }
 
 /// Which tools run without asking.
@@ -149,6 +272,20 @@ While it works, type a line and press Enter: the model reads it with its next st
 
 Settings come from flags, then variables (TOOLLOOP_MODEL for --model, and so on),
 then ./toolloop.toml, then ~/.config/toolloop/config.toml.";
+
+const ABOUT_SERVERS: &str = "\
+.mcp.json names the servers of a folder, as other programs know it:
+  {\"mcpServers\": {
+    \"files\": {\"command\": \"npx\", \"args\": [\"-y\", \"@modelcontextprotocol/server-filesystem\", \".\"]},
+    \"web\": {\"type\": \"http\", \"url\": \"https://example.org/mcp\",
+            \"headers\": {\"Authorization\": \"Bearer ${WEB_TOKEN}\"}}}}
+
+A file that came with a folder can name any program, so its servers are started only once you
+have agreed to it; if it changes, you are asked again.
+
+Examples:
+  toolloop mcp list
+  toolloop mcp call files list_directory '{\"path\": \".\"}'";
 
 const HOW_INSTALLED: &str = "\
 For example:

@@ -3,8 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
-use toolloop::tool::{ToolApproval, ToolApprovalFuture};
+use toolloop::mcp::{Answer, Elicit, Elicitation};
+use toolloop::tool::{ToolApproval, ToolApprovalFuture, Verdict};
+use toolloop::tools::{Root, preview};
 use toolloop_core::ToolCall;
 
 use crate::approval::Policy;
@@ -13,38 +16,60 @@ use crate::approval::Policy;
 #[derive(Clone)]
 pub(crate) struct Asking {
     policy: Arc<Mutex<Policy>>,
+    root: Root,
     /// The call that ended the run because nobody could be asked.
     unanswered: Arc<Mutex<Option<ToolCall>>>,
+}
+
+/// Somebody who waits for a person.
+pub(crate) enum Asked {
+    Call(Ask),
+    Server(ServerAsk),
+}
+
+/// A server that wants to know something.
+pub(crate) struct ServerAsk {
+    pub(crate) elicitation: Elicitation,
+    pub(crate) answer: oneshot::Sender<Answer>,
 }
 
 /// A call that waits for a person.
 pub(crate) struct Ask {
     pub(crate) call: ToolCall,
+    /// What it would change in a file.
+    pub(crate) preview: Option<String>,
     pub(crate) answer: oneshot::Sender<ToolApproval>,
 }
 
 impl Asking {
-    pub(crate) fn new(policy: Policy) -> Self {
-        Self { policy: Arc::new(Mutex::new(policy)), unanswered: Arc::default() }
+    pub(crate) fn new(policy: Policy, root: Root) -> Self {
+        Self { policy: Arc::new(Mutex::new(policy)), root, unanswered: Arc::default() }
     }
 
     /// The loop's callback. Questions go to `person`; where there is none, or none any more, the
     /// first call that needs one ends the run by `cancel`, before a tool of its reply has started.
     pub(crate) fn callback(
         &self,
-        person: Option<mpsc::UnboundedSender<Ask>>,
+        person: Option<mpsc::UnboundedSender<Asked>>,
         cancel: CancellationToken,
     ) -> ToolApprovalFuture {
         let this = self.clone();
         Arc::new(move |call| {
             let (this, person, cancel) = (this.clone(), person.clone(), cancel.clone());
             Box::pin(async move {
-                if this.policy().allows(&call) {
-                    return ToolApproval::Approve;
+                let verdict = this.policy().decide(&call);
+                match verdict {
+                    Verdict::Allow => return ToolApproval::Approve,
+                    Verdict::Deny(reason) => return ToolApproval::Deny(reason),
+                    Verdict::Ask => {}
                 }
                 if let Some(person) = person {
                     let (answer, answered) = oneshot::channel();
-                    let asked = person.send(Ask { call: call.clone(), answer });
+                    let (root, of) = (this.root.clone(), call.clone());
+                    let preview = spawn_blocking(move || preview(&root, &of)).await;
+                    let preview = preview.unwrap_or_default();
+                    let ask = Ask { call: call.clone(), preview, answer };
+                    let asked = person.send(Asked::Call(ask));
                     if let (Ok(()), Ok(approval)) = (asked, answered.await) {
                         return approval;
                     }
@@ -65,6 +90,21 @@ impl Asking {
     pub(crate) fn take_unanswered(&self) -> Option<ToolCall> {
         lock(&self.unanswered).take()
     }
+}
+
+/// Puts the questions of servers to `person`.
+pub(crate) fn elicit(person: mpsc::UnboundedSender<Asked>) -> Elicit {
+    Arc::new(move |elicitation| {
+        let (answer, answered) = oneshot::channel();
+        let asked = person.send(Asked::Server(ServerAsk { elicitation, answer }));
+        Box::pin(async move {
+            match (asked, answered.await) {
+                (Ok(()), Ok(answer)) => answer,
+                // The run is over, or the person is gone.
+                _ => Answer::Cancel,
+            }
+        })
+    })
 }
 
 /// Nothing here can panic half-way, so a poisoned lock holds a whole value.

@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use secrecy::ExposeSecret;
 use tokio::net::TcpStream;
-use toolloop_core::{DynProvider, LlmError};
+use toolloop_core::{Dialect, DynProvider, LlmError, ToolLimit};
 use toolloop_fake::{FakeServer, Script};
 use toolloop_providers::{
-    AiCoreProvider, AnthropicProvider, GeminiProvider, OllamaProvider, OpenAiProvider,
-    ResponsesProvider,
+    AiCoreProvider, AnthropicProvider, DialectProvider, GeminiProvider, OllamaProvider,
+    OpenAiProvider, ResponsesProvider,
 };
 
 use crate::exit::Exit;
@@ -85,7 +85,7 @@ impl Connection {
     }
 
     /// As the loop takes it.
-    pub(crate) fn provider(&self) -> Arc<dyn DynProvider> {
+    fn provider(&self) -> Arc<dyn DynProvider> {
         match self.clone() {
             Self::Chat(provider) => Arc::new(provider),
             Self::Responses(provider) => Arc::new(provider),
@@ -93,6 +93,15 @@ impl Connection {
             Self::Gemini(provider) => Arc::new(provider),
             Self::Ollama(provider) => Arc::new(provider),
             Self::AiCore(provider) => Arc::new(provider),
+        }
+    }
+
+    /// As the loop takes it, in a dialect and within a limit of calls in a message.
+    pub(crate) fn speaking(&self, dialect: Dialect, limit: Option<ToolLimit>) -> DialectProvider {
+        let provider = DialectProvider::new(self.provider(), dialect);
+        match limit {
+            Some(limit) => provider.with_tool_limit(limit),
+            None => provider,
         }
     }
 

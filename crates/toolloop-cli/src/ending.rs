@@ -52,10 +52,14 @@ impl Ended<'_> {
                 let text = if text.is_empty() { self.tally.text } else { text };
                 (text, result.iterations, result.total_usage)
             }
-            // The last model call has told nothing of its tokens.
-            _ => {
-                let usage = self.tally.usage.unwrap_or_default() + Usage::unknown();
-                (self.tally.text, self.tally.iterations, usage)
+            end => {
+                let told = self.tally.usage.unwrap_or_default();
+                let untold = match end {
+                    // Its last model call has told nothing of its tokens.
+                    End::Abandoned => Usage::unknown(),
+                    _ => Usage::default(),
+                };
+                (self.tally.text, self.tally.iterations, told + untold)
             }
         };
         Ending {

@@ -7,11 +7,12 @@ use std::time::Duration;
 use toolloop_core::{LoopEvent, ToolCall};
 
 use crate::model::Target;
+use crate::report::Report;
 use crate::run_id::RunId;
 use crate::steering::Steering;
 use crate::summary::Ending;
-use crate::terminal::approval::Question;
 use crate::terminal::keys::Key;
+use crate::terminal::question::Question;
 
 /// Follows a run. An error means that nobody can be told any more; the run then ends.
 ///
@@ -68,6 +69,16 @@ pub(crate) trait Face {
         Ok(())
     }
 
+    /// Something is wrong that does not end the run.
+    fn warn(&mut self, _: &Report, _now: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// MCP servers of these names are being started; an empty list: they are there.
+    fn starting(&mut self, _servers: &[String], _now: Duration) -> io::Result<()> {
+        Ok(())
+    }
+
     /// The run is over.
     fn end(&mut self, ending: &Ending, now: Duration) -> io::Result<()>;
 }
@@ -81,4 +92,6 @@ pub(crate) struct Header<'a> {
     pub(crate) folder: &'a Path,
     /// Whether the demo model was taken because there was nothing else.
     pub(crate) fell_back_to_demo: bool,
+    /// What the sandbox of commands is, if it is not the usual one.
+    pub(crate) sandbox: Option<&'static str>,
 }

@@ -10,27 +10,29 @@ use futures_util::StreamExt;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
-use toolloop::tool::{Inbox, LoopStream, ToolApproval};
+use toolloop::tool::{Inbox, LoopStream, ToolApproval, Verdict};
 use toolloop_core::{LlmError, LoopEvent, ToolLoopResult, Usage};
 
-use crate::asking::{Ask, Asking};
+use crate::asking::{Ask, Asked, Asking};
 use crate::exit::Exit;
 use crate::face::Face;
 use crate::signals::Signals;
 use crate::steering::Steering;
-use crate::terminal::approval::{Answer, Question};
+use crate::terminal::approval::{Answer, CallQuestion};
+use crate::terminal::form::Form;
 use crate::terminal::keys::{self, Key, Keyboard};
+use crate::terminal::question::{Question, Said};
 
 /// What follows a run.
 pub(crate) struct Follower<'a> {
     face: &'a mut dyn Face,
     signals: Signals,
     asking: Asking,
-    asks: mpsc::UnboundedReceiver<Ask>,
+    asks: mpsc::UnboundedReceiver<Asked>,
     cancel: CancellationToken,
     started: Instant,
     tally: Tally,
-    waiting: VecDeque<Ask>,
+    waiting: VecDeque<Asked>,
     open: Option<Open>,
     /// Where typed lines go; `None`: nobody types.
     steering: Option<Steering>,
@@ -65,7 +67,7 @@ pub(crate) struct Tally {
 
 /// A question on the screen.
 struct Open {
-    ask: Ask,
+    asked: Asked,
     question: Question,
 }
 
@@ -76,7 +78,7 @@ impl<'a> Follower<'a> {
         face: &'a mut dyn Face,
         signals: Signals,
         asking: Asking,
-        asks: mpsc::UnboundedReceiver<Ask>,
+        asks: mpsc::UnboundedReceiver<Asked>,
         cancel: CancellationToken,
         inbox: Inbox,
         started: Instant,
@@ -131,10 +133,13 @@ impl<'a> Follower<'a> {
                     patience.as_mut().reset(Instant::now() + PATIENCE);
                 }
                 () = &mut patience, if self.tally.signal.is_some() => return Ok(End::Abandoned),
-                _ = ticks.tick() => self.face.tick(now)?,
+                _ = ticks.tick() => {
+                    self.drop_given_up(now)?;
+                    self.face.tick(now)?;
+                }
                 key = next_key(&mut self.keyboard) => self.key(key, now)?,
-                Some(ask) = self.asks.recv() => {
-                    self.waiting.push_back(ask);
+                Some(asked) = self.asks.recv() => {
+                    self.waiting.push_back(asked);
                     self.ask_next(now)?;
                 }
                 event = stream.next() => match event {
@@ -152,16 +157,19 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Puts the next waiting call to the person, if no question is open.
+    /// Puts the next who waits to the person, if no question is open.
     fn ask_next(&mut self, now: Duration) -> io::Result<()> {
         while self.open.is_none()
-            && let Some(ask) = self.waiting.pop_front()
+            && let Some(asked) = self.waiting.pop_front()
         {
             // "Always" may have covered it meanwhile.
-            if self.asking.policy().allows(&ask.call) {
-                answer(ask, ToolApproval::Approve);
-                continue;
-            }
+            let asked = match asked {
+                Asked::Call(ask) if self.asking.policy().decide(&ask.call) == Verdict::Allow => {
+                    answer(ask, ToolApproval::Approve);
+                    continue;
+                }
+                asked => asked,
+            };
             match &mut self.keyboard {
                 // Who is typing may not see the question yet.
                 Some(_) => {
@@ -176,9 +184,14 @@ impl<'a> Follower<'a> {
                     Err(_) => continue,
                 },
             }
-            let question = Question::new(ask.call.clone());
+            let question = match &asked {
+                Asked::Call(ask) => {
+                    Question::Call(CallQuestion::new(ask.call.clone(), ask.preview.clone()))
+                }
+                Asked::Server(ask) => Question::Form(Form::new(ask.elicitation.clone())),
+            };
             self.face.ask(&question, None, now)?;
-            self.open = Some(Open { ask, question });
+            self.open = Some(Open { asked, question });
         }
         Ok(())
     }
@@ -215,21 +228,48 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn answer(&mut self, said: Answer, now: Duration) -> io::Result<()> {
-        let Some(Open { ask, .. }) = self.open.take() else { return Ok(()) };
+    fn answer(&mut self, said: Said, now: Duration) -> io::Result<()> {
+        let Some(Open { asked, .. }) = self.open.take() else { return Ok(()) };
         self.release_keyboard();
         self.face.answered(now)?;
-        let approval = match said {
+        match (asked, said) {
+            (Asked::Call(ask), Said::Call(said)) => {
+                let approval = self.approval(said, now)?;
+                answer(ask, approval);
+            }
+            // A server that has gone meanwhile needs no answer.
+            (Asked::Server(ask), Said::Form(answer)) => drop(ask.answer.send(answer)),
+            _ => {}
+        }
+        self.ask_next(now)
+    }
+
+    fn approval(&mut self, said: Answer, now: Duration) -> io::Result<ToolApproval> {
+        Ok(match said {
             Answer::Once => ToolApproval::Approve,
             Answer::Always(scope) => {
-                self.asking.policy().always.push(scope);
+                let remembered = self.asking.policy().grants.add(scope.rule);
+                if let Err(report) = remembered {
+                    self.face.warn(&report, now)?;
+                }
                 ToolApproval::Approve
             }
             Answer::Edited(arguments) => ToolApproval::Modify(arguments),
             Answer::No(reason) => ToolApproval::Deny(denial(&reason)),
-        };
-        answer(ask, approval);
-        self.ask_next(now)
+        })
+    }
+
+    /// A server whose call has ended no longer wants to know.
+    fn drop_given_up(&mut self, now: Duration) -> io::Result<()> {
+        match &self.open {
+            Some(Open { asked: Asked::Server(ask), .. }) if ask.answer.is_closed() => {
+                self.open = None;
+                self.release_keyboard();
+                self.face.answered(now)?;
+                self.ask_next(now)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn close_question(&mut self, now: Duration) -> io::Result<()> {

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
-use toolloop_core::{LoopAction, LoopEvent, RateLimits, ToolCall, Usage};
+use toolloop_core::{
+    CompactionMethod, LoopAction, LoopEvent, RateLimits, ReducedSchema, ToolCall, Usage,
+};
 
 use crate::args::JsonOutput;
 use crate::face::{Face, Header};
@@ -62,6 +64,10 @@ impl<W: Write> Face for JsonFace<W> {
         })
     }
 
+    fn warn(&mut self, report: &Report, _: Duration) -> io::Result<()> {
+        self.line(&Line::Warning { text: &report.to_string() })
+    }
+
     fn end(&mut self, ending: &Ending, _: Duration) -> io::Result<()> {
         if let Some(report) = ending.report.as_ref().filter(|_| ending.reason == Reason::Error) {
             self.line(&Line::error(report))?;
@@ -107,6 +113,10 @@ enum Line<'a> {
         index: u32,
         call: &'a ToolCall,
     },
+    ToolCallRescued {
+        index: u32,
+        text: &'a str,
+    },
     Usage {
         #[serde(flatten)]
         usage: &'a Usage,
@@ -120,6 +130,17 @@ enum Line<'a> {
     },
     MessagesRepaired {
         repairs: &'a [String],
+    },
+    SchemasReduced {
+        schemas: &'a [ReducedSchema],
+    },
+    Compacted {
+        method: CompactionMethod,
+        hidden_count: usize,
+        tokens_before: u32,
+        tokens_after: u32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        fault: Option<&'a str>,
     },
     ToolExecutionStart {
         call_id: &'a str,
@@ -138,8 +159,16 @@ enum Line<'a> {
         tool_name: &'a str,
         reason: &'a str,
     },
+    ToolCallAnswered {
+        call_id: &'a str,
+        tool_name: &'a str,
+        content: &'a str,
+    },
     ToolProgress {
         call_id: &'a str,
+        text: &'a str,
+    },
+    Warning {
         text: &'a str,
     },
     ToolResultProcessed {
@@ -223,12 +252,25 @@ impl<'a> Line<'a> {
             LoopEvent::ToolCallComplete { index, call } => {
                 Self::ToolCallComplete { index: *index, call }
             }
+            LoopEvent::ToolCallRescued { index, text } => {
+                Self::ToolCallRescued { index: *index, text }
+            }
             LoopEvent::Usage(usage) => Self::Usage { usage },
             LoopEvent::IterationStart { iteration, message_count } => {
                 Self::IterationStart { iteration: *iteration, message_count: *message_count }
             }
             LoopEvent::MessagesInjected { count } => Self::MessagesInjected { count: *count },
             LoopEvent::MessagesRepaired { repairs } => Self::MessagesRepaired { repairs },
+            LoopEvent::SchemasReduced { schemas } => Self::SchemasReduced { schemas },
+            LoopEvent::Compacted { method, hidden_count, tokens_before, tokens_after, fault } => {
+                Self::Compacted {
+                    method: *method,
+                    hidden_count: *hidden_count,
+                    tokens_before: *tokens_before,
+                    tokens_after: *tokens_after,
+                    fault: fault.as_deref(),
+                }
+            }
             LoopEvent::ToolExecutionStart { call_id, tool_name, arguments } => {
                 Self::ToolExecutionStart { call_id, tool_name, arguments }
             }
@@ -243,6 +285,9 @@ impl<'a> Line<'a> {
             }
             LoopEvent::ToolCallRefused { call_id, tool_name, reason } => {
                 Self::ToolCallRefused { call_id, tool_name, reason }
+            }
+            LoopEvent::ToolCallAnswered { call_id, tool_name, result } => {
+                Self::ToolCallAnswered { call_id, tool_name, content: &result.content }
             }
             LoopEvent::ToolProgress { call_id, text } => Self::ToolProgress { call_id, text },
             LoopEvent::ToolResultProcessed { tool_name, original_tokens, processed_tokens } => {

@@ -43,6 +43,7 @@ fn header<'a>(target: Option<&'a Target>) -> Header<'a> {
         target,
         folder: std::path::Path::new("/proj"),
         fell_back_to_demo: false,
+        sandbox: None,
     }
 }
 
@@ -60,6 +61,18 @@ fn every_event() -> Vec<LoopEvent> {
         LoopEvent::IterationStart { iteration: 1, message_count: 2 },
         LoopEvent::MessagesInjected { count: 2 },
         LoopEvent::MessagesRepaired { repairs: vec![text()] },
+        LoopEvent::SchemasReduced {
+            schemas: [Some(text()), None]
+                .map(|tool| ReducedSchema { tool, dropped: vec![text()] })
+                .to_vec(),
+        },
+        LoopEvent::Compacted {
+            method: CompactionMethod::Truncation,
+            hidden_count: 3,
+            tokens_before: 2,
+            tokens_after: 1,
+            fault: Some(text()),
+        },
         LoopEvent::ToolExecutionStart { call_id: text(), tool_name: text(), arguments: json!({}) },
         LoopEvent::ToolExecutionEnd {
             call_id: text(),
@@ -67,7 +80,13 @@ fn every_event() -> Vec<LoopEvent> {
             result: ToolResult { tool_call_id: text(), content: "x".into(), is_error: true },
             duration: Duration::from_millis(7),
         },
+        LoopEvent::ToolCallRescued { index: 0, text: text() },
         LoopEvent::ToolCallRefused { call_id: text(), tool_name: text(), reason: text() },
+        LoopEvent::ToolCallAnswered {
+            call_id: text(),
+            tool_name: text(),
+            result: ToolResult { tool_call_id: text(), content: "x".into(), is_error: false },
+        },
         LoopEvent::ToolProgress { call_id: text(), text: text() },
         LoopEvent::ToolResultProcessed {
             tool_name: text(),

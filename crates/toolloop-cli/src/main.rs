@@ -10,6 +10,7 @@ mod errors;
 mod exit;
 mod face;
 mod follow;
+mod grants;
 mod json;
 mod model;
 mod nearest;
@@ -17,9 +18,12 @@ mod origin;
 mod providers;
 mod report;
 mod run_id;
+mod sandbox;
+mod servers;
 mod settings;
 mod settings_file;
 mod signals;
+mod starting;
 mod steering;
 mod summary;
 mod task;
@@ -60,7 +64,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let exit = runtime.block_on(async {
         match &cli.command {
             Command::Run(args) => commands::run::run(args, matches).await,
+            Command::Mcp(args) => commands::mcp::run(args).await,
             Command::Models(args) => commands::models::run(args, matches).await,
+            Command::Config => commands::config::run().await,
+            Command::Doctor => commands::doctor::run().await,
             Command::Fake(args) => commands::fake::run(args).await,
             Command::Completions(args) => commands::completions::run(args),
         }

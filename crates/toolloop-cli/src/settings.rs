@@ -10,9 +10,10 @@ use std::time::Duration;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use secrecy::SecretString;
+use toolloop::tool::ApprovalRule;
 use toolloop_providers::Price;
 
-use crate::args::{ModelsArgs, RunArgs, Yes, names};
+use crate::args::{ModelsArgs, RunArgs, SandboxMode, Yes, names};
 use crate::origin::{Origin, Owner, Sourced};
 use crate::report::Report;
 use crate::settings_file;
@@ -27,10 +28,21 @@ pub(crate) struct Settings {
     pub(crate) max_iterations: Option<Sourced<u32>>,
     pub(crate) timeout: Option<Sourced<Duration>>,
     pub(crate) yes: Option<Sourced<Yes>>,
+    pub(crate) sandbox: Option<Sourced<SandboxMode>>,
+    pub(crate) writable: Option<Sourced<Vec<String>>>,
+    pub(crate) approvals: Approvals,
     /// By name of the provider.
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
     /// By name of the model, as it is chosen.
     pub(crate) prices: BTreeMap<String, Price>,
+}
+
+/// Rules about calls; those of all sources count.
+#[derive(Debug, Default)]
+pub(crate) struct Approvals {
+    pub(crate) deny: Vec<Sourced<ApprovalRule>>,
+    pub(crate) ask: Vec<Sourced<ApprovalRule>>,
+    pub(crate) allow: Vec<Sourced<ApprovalRule>>,
 }
 
 /// A provider's table in a settings file.
@@ -74,6 +86,9 @@ impl Settings {
                 .yes
                 .clone()
                 .map(|yes| Sourced::new(yes, origin("yes", "--yes", "TOOLLOOP_YES"))),
+            sandbox: args
+                .sandbox
+                .map(|mode| Sourced::new(mode, origin("sandbox", "--sandbox", "TOOLLOOP_SANDBOX"))),
             ..Self::default()
         };
         Ok(flags.over(Self::of_files(environment)?))
@@ -113,6 +128,9 @@ impl Settings {
             strong.api_key = strong.api_key.take().or(weak.api_key);
             strong.base_url = strong.base_url.take().or(weak.base_url);
         }
+        self.approvals.deny.extend(weaker.approvals.deny);
+        self.approvals.ask.extend(weaker.approvals.ask);
+        self.approvals.allow.extend(weaker.approvals.allow);
         let mut prices = weaker.prices;
         prices.append(&mut self.prices);
         Self {
@@ -123,6 +141,9 @@ impl Settings {
             max_iterations: self.max_iterations.or(weaker.max_iterations),
             timeout: self.timeout.or(weaker.timeout),
             yes: self.yes.or(weaker.yes),
+            sandbox: self.sandbox.or(weaker.sandbox),
+            writable: self.writable.or(weaker.writable),
+            approvals: self.approvals,
             providers: self.providers,
             prices,
         }
@@ -145,12 +166,22 @@ impl Environment<'_> {
         (self.0)(name).filter(|value| !value.is_empty())
     }
 
-    fn config_file(&self) -> Option<PathBuf> {
-        let folder = match self.get("XDG_CONFIG_HOME") {
+    /// The person's settings.
+    pub(crate) fn config_file(&self) -> Option<PathBuf> {
+        Some(self.folder("XDG_CONFIG_HOME", ".config")?.join("config.toml"))
+    }
+
+    /// What the person has always allowed, by folder.
+    pub(crate) fn grants_file(&self) -> Option<PathBuf> {
+        Some(self.folder("XDG_STATE_HOME", ".local/state")?.join("approvals.toml"))
+    }
+
+    fn folder(&self, variable: &str, usual: &str) -> Option<PathBuf> {
+        let folder = match self.get(variable) {
             Some(folder) => PathBuf::from(folder),
-            None => PathBuf::from(self.get("HOME")?).join(".config"),
+            None => PathBuf::from(self.get("HOME")?).join(usual),
         };
-        Some(folder.join("toolloop/config.toml"))
+        Some(folder.join("toolloop"))
     }
 }
 

@@ -4,9 +4,15 @@
 //! model = "openai/gpt-5-mini"
 //! max_iterations = 20
 //! timeout = "5m"
+//! sandbox = "network"
+//! writable = ["~/.cache"]
 //!
 //! [openai]
 //! api_key = "sk-..."
+//!
+//! [approvals]
+//! allow = ["bash(command: git log *)"]
+//! deny = ["bash(command: git push *)"]
 //!
 //! # In US dollars for a million tokens, in place of the list price.
 //! [prices."openai/gpt-5-mini"]
@@ -15,23 +21,26 @@
 //! output = 2.0
 //! ```
 //!
-//! The file of a folder may come from strangers, so it may not approve calls or hold keys.
+//! The file of a folder may come from strangers, so it may not approve calls, open the sandbox, or
+//! hold keys.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use secrecy::SecretString;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use toolloop::tool::{ApprovalRule, InvalidRule};
 use toolloop_providers::Price;
 
-use crate::args::Yes;
+use crate::args::{SandboxMode, Yes};
 use crate::nearest::nearest;
 use crate::origin::{Origin, Owner, Sourced, short_path};
 use crate::providers::PROVIDERS;
 use crate::report::Report;
-use crate::settings::{ProviderSettings, Settings};
+use crate::settings::{Approvals, ProviderSettings, Settings};
 use crate::units::parse_duration;
 
 /// The settings in a file; none where there is no such file.
@@ -62,6 +71,18 @@ fn parse(text: &str, path: &Path, owner: Owner) -> Result<Settings, Report> {
                 file.only_in_own_file(key, "approve calls", "--yes")?;
                 settings.yes = Some(file.yes(value)?);
             }
+            "sandbox" => {
+                let mode = file.sandbox(value)?;
+                if mode.value != SandboxMode::Strict {
+                    file.only_in_own_file(key, "open the sandbox", "--sandbox")?;
+                }
+                settings.sandbox = Some(mode);
+            }
+            "writable" => {
+                file.only_in_own_file(key, "open the sandbox", "--sandbox")?;
+                settings.writable = Some(file.strings(value)?);
+            }
+            "approvals" => settings.approvals = file.approvals(value)?,
             "prices" => settings.prices = file.prices(value)?,
             name => match PROVIDERS.iter().find(|provider| provider.name == name) {
                 Some(provider) => {
@@ -78,8 +99,19 @@ fn parse(text: &str, path: &Path, owner: Owner) -> Result<Settings, Report> {
     Ok(settings)
 }
 
-const KEYS: [&str; 8] =
-    ["model", "base_url", "tools", "system", "max_iterations", "timeout", "yes", "prices"];
+const KEYS: [&str; 11] = [
+    "model",
+    "base_url",
+    "tools",
+    "system",
+    "max_iterations",
+    "timeout",
+    "yes",
+    "sandbox",
+    "writable",
+    "approvals",
+    "prices",
+];
 
 const PRICE_KEYS: [&str; 4] = ["input", "cached", "cache_write", "output"];
 
@@ -107,6 +139,37 @@ impl File<'_> {
             }
         }
         Ok(settings)
+    }
+
+    fn approvals(&self, value: &Value<'_>) -> Result<Approvals, Report> {
+        let table = value.get_ref().as_table().ok_or_else(|| self.expected(value, "a table"))?;
+        let mut approvals = Approvals::default();
+        for (key, value) in table {
+            let list = match key.get_ref().as_ref() {
+                "deny" => &mut approvals.deny,
+                "ask" => &mut approvals.ask,
+                "allow" => {
+                    self.only_in_own_file(key, "approve calls", "--yes")?;
+                    &mut approvals.allow
+                }
+                _ => return Err(self.unknown(key, ["deny", "ask", "allow"])),
+            };
+            *list = self.rules(value)?;
+        }
+        Ok(approvals)
+    }
+
+    fn rules(&self, value: &Value<'_>) -> Result<Vec<Sourced<ApprovalRule>>, Report> {
+        let list = value.get_ref().as_array().ok_or_else(|| self.expected(value, "a list"))?;
+        let rule = |value: &Value<'_>| {
+            let text = self.string(value)?;
+            let rule = text
+                .value
+                .parse()
+                .map_err(|error: InvalidRule| self.wrong(value.span().start, error.to_string()))?;
+            Ok(Sourced::new(rule, text.origin))
+        };
+        list.iter().map(rule).collect()
     }
 
     fn prices(&self, value: &Value<'_>) -> Result<BTreeMap<String, Price>, Report> {
@@ -182,6 +245,17 @@ impl File<'_> {
             Some(true) => Ok(self.sourced(value, Yes::All)),
             Some(false) => Ok(self.sourced(value, Yes::Tools(Vec::new()))),
             None => Ok(self.strings(value)?.map(Yes::Tools)),
+        }
+    }
+
+    fn sandbox(&self, value: &Value<'_>) -> Result<Sourced<SandboxMode>, Report> {
+        let text = self.string(value)?;
+        match SandboxMode::from_str(&text.value, false) {
+            Ok(mode) => Ok(text.map(|_| mode)),
+            Err(_) => Err(self.wrong(
+                value.span().start,
+                format!("expected strict, network or off, found `{}`", text.value),
+            )),
         }
     }
 
@@ -285,6 +359,20 @@ mod tests {
     }
 
     #[test]
+    fn rules_know_their_line() {
+        let rules = own("[approvals]\nallow = [\"@read_only\",\n  \"bash(command: ls *)\"]\n");
+        let at = |line| Origin::File { path: "/c/config.toml".into(), line, owner: Owner::Person };
+        let rule = |text: &str, line| Sourced::new(text.parse::<ApprovalRule>().unwrap(), at(line));
+        let expected = [rule("@read_only", 2), rule("bash(command: ls *)", 3)];
+        assert_eq!(rules.unwrap().approvals.allow, expected);
+        assert_eq!(
+            error("[approvals]\ndeny = [\"bash(ls)\"]"),
+            "in /c/config.toml, line 2: `bash(ls)` is no rule: write tool, \
+             tool(argument: pattern), @read_only, @idempotent or @once"
+        );
+    }
+
+    #[test]
     fn unknown_settings_are_errors_with_the_nearest_name() {
         assert_eq!(
             error("\nmodle = \"demo\""),
@@ -297,7 +385,8 @@ mod tests {
         assert_eq!(
             error("zzz = 1"),
             "in /c/config.toml, line 1: there is no setting `zzz`\n  Settings are: model, \
-             base_url, tools, system, max_iterations, timeout, yes, prices, openai, anthropic, \
+             base_url, tools, system, max_iterations, timeout, yes, sandbox, writable, approvals, \
+             prices, openai, anthropic, \
              gemini, responses, aicore, ollama, deepseek, mistral, groq, openrouter, xai, \
              together, lmstudio, llamacpp, vllm."
         );
@@ -328,6 +417,7 @@ mod tests {
         assert!(
             folder("[openai]\napi_key = \"k\"").unwrap_err().what.contains("may not hold keys")
         );
-        assert!(folder("model = \"demo\"").is_ok());
+        assert!(folder("[approvals]\nallow = [\"bash\"]").is_err());
+        assert!(folder("model = \"demo\"\n[approvals]\ndeny = [\"bash\"]").is_ok());
     }
 }

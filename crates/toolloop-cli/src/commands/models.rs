@@ -51,15 +51,15 @@ pub(crate) async fn run(args: &ModelsArgs, matches: &ArgMatches) -> anyhow::Resu
 }
 
 /// What a provider has.
-struct Found {
-    provider: &'static ProviderEntry,
+pub(super) struct Found {
+    pub(super) provider: &'static ProviderEntry,
     /// `None`: it needs a key, and there is none.
-    target: Option<Target>,
-    models: Result<Vec<String>, Report>,
+    pub(super) target: Option<Target>,
+    pub(super) models: Result<Vec<String>, Report>,
 }
 
 impl Found {
-    async fn look(
+    pub(super) async fn look(
         provider: &'static ProviderEntry,
         settings: &Settings,
         environment: &Environment<'_>,
@@ -91,7 +91,7 @@ impl Found {
     }
 
     /// A server of one's own that was not named and is not there: no news.
-    fn is_just_absent(&self) -> bool {
+    pub(super) fn is_just_absent(&self) -> bool {
         let unnamed = |target: &Target| target.base_url.origin == Origin::Default;
         self.provider.is_local()
             && self.models.is_err()
@@ -164,7 +164,7 @@ fn named<'a>(what: &str, names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The model a run takes of this server, if nothing else is said.
-fn local_choice(found: &Found) -> Option<String> {
+pub(super) fn local_choice(found: &Found) -> Option<String> {
     let target = found.target.as_ref()?;
     let models = found.models.as_ref().ok()?;
     let is_candidate = found.provider.is_local() && is_looked_for(target);

@@ -11,12 +11,15 @@ use std::time::Duration;
 use clap::ArgMatches;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use toolloop::mcp::{McpError, McpServers};
 use toolloop::tool::{
-    CancellationToken, EffectClass, Inbox, LoopAction, LoopDetectionConfig, ToolLoopConfig,
-    ToolRegistry, tool_loop_stream,
+    ApprovalRule, ApprovalRules, CancellationToken, CompactionConfig, DiskCacher, EffectClass,
+    Inbox, LoopAction, LoopDetectionConfig, TaskTool, ToolLoopConfig, ToolRegistry,
+    ToolResultCacher, tool_loop_stream,
 };
-use toolloop_core::{ChatMessage, ChatParams};
-use toolloop_tools::Builtin;
+use toolloop::tools::{Builtin, FetchUrl, ResultStore, Root};
+use toolloop_core::{ChatMessage, ChatParams, DynProvider, ToolCall, ToolLimit};
+use toolloop_providers::DialectProvider;
 
 use crate::approval::Policy;
 use crate::args::{RunArgs, Yes};
@@ -26,14 +29,18 @@ use crate::ending::Ended;
 use crate::errors::is_unknown_model;
 use crate::exit::Exit;
 use crate::face::{Face, Header};
-use crate::follow::{End, Follower};
+use crate::follow::{End, Follower, Tally};
+use crate::grants::Grants;
 use crate::json::JsonFace;
 use crate::nearest::nearest;
 use crate::origin::{Origin, Sourced, short_path};
 use crate::report::Report;
 use crate::run_id::RunId;
+use crate::sandbox;
+use crate::servers::{FolderServers, told};
 use crate::settings::{Environment, Settings};
 use crate::signals::Signals;
+use crate::starting::{Started, Starting};
 use crate::summary::Ending;
 use crate::task;
 use crate::terminal::face::TerminalFace;
@@ -53,8 +60,13 @@ pub(crate) async fn run(args: &RunArgs, matches: &ArgMatches) -> anyhow::Result<
         Err(report) => {
             let folder = args.dir.clone().or_else(|| std::env::current_dir().ok());
             let folder = folder.unwrap_or_default();
-            let header =
-                Header { run: id, target: None, folder: &folder, fell_back_to_demo: false };
+            let header = Header {
+                run: id,
+                target: None,
+                folder: &folder,
+                fell_back_to_demo: false,
+                sandbox: None,
+            };
             let ending = Ending::before_the_run(report);
             let exit = ending.exit;
             face.begin(&header).and_then(|()| face.end(&ending, Duration::ZERO)).map(|()| exit)
@@ -79,11 +91,20 @@ fn is_gone(error: &io::Error) -> bool {
 struct Plan {
     chosen: Chosen,
     connection: Connection,
+    provider: DialectProvider,
     settings: Settings,
     folder: PathBuf,
     task: String,
-    registry: ToolRegistry,
-    asking: Asking,
+    tools: ToolRegistry,
+    /// The folder as the tools see it.
+    root: Root,
+    /// Where results go that are too long for the conversation.
+    results: ResultStore,
+    policy: Policy,
+    /// What the folder's `.mcp.json` says.
+    servers: Result<Option<FolderServers>, McpError>,
+    /// Whether a flag says that they may be started.
+    servers_agreed: bool,
 }
 
 async fn prepare(
@@ -94,73 +115,200 @@ async fn prepare(
     let settings = Settings::of_run(args, matches, environment)?;
     let folder = folder(args.dir.as_deref())?;
     let task = task::read(args.task.as_deref(), args.quiet || args.json.is_some())?;
-    let tools = all_tools(&folder)?;
-    let policy = policy(&tools, &settings)?;
-    let registry = match &settings.tools {
-        Some(wanted) => {
-            let names = wanted.value.iter().map(String::as_str);
-            check_tools(names.clone(), &tools, &wanted.origin)?;
-            tools.only(names)
-        }
-        None => tools,
+    let results = ResultStore::temporary();
+    let builtin = Builtin::in_folder(&folder)
+        .map_err(|error| Report::usage(format!("cannot open {}: {error}", short_path(&folder))))?
+        .with_results(results.clone())
+        .with_fetch(FetchUrl::new());
+    let root = builtin.root().clone();
+    let tools = all_tools(builtin, &settings);
+    let policy = policy(&tools, &settings, environment, &folder)?;
+    if let Some(wanted) = &settings.tools {
+        let built_in = wanted.value.iter().map(String::as_str).filter(|name| !is_of_server(name));
+        check_tools(built_in, &tools, &wanted.origin)?;
+    }
+    let wanted = settings.tools.as_ref();
+    let wants_servers =
+        wanted.is_none_or(|tools| tools.value.iter().any(|name| is_of_server(name)));
+    let servers = match wants_servers && !args.no_mcp {
+        true => FolderServers::read(&folder, environment),
+        false => Ok(None),
     };
     let chosen = choose_and_serve(&settings, environment).await?;
     let connection = Connection::to(&chosen.target)?;
-    let asking = Asking::new(policy);
-    Ok(Plan { chosen, connection, settings, folder, task, registry, asking })
+    let limit = args.one_tool.then_some(ToolLimit::One);
+    let provider = connection.speaking(args.dialect.unwrap_or_default().into(), limit);
+    let servers_agreed = args.mcp;
+    Ok(Plan {
+        chosen,
+        connection,
+        provider,
+        settings,
+        folder,
+        task,
+        tools,
+        root,
+        results,
+        policy,
+        servers,
+        servers_agreed,
+    })
 }
 
 impl Plan {
     async fn run(
-        self,
+        mut self,
         id: RunId,
         face: &mut dyn Face,
-        signals: Signals,
+        mut signals: Signals,
         environment: &Environment<'_>,
     ) -> io::Result<Exit> {
-        let target = &self.chosen.target;
         face.begin(&Header {
             run: id,
-            target: Some(target),
+            target: Some(&self.chosen.target),
             folder: &self.folder,
             fell_back_to_demo: self.chosen.fell_back_to_demo,
+            sandbox: sandbox::note(&self.settings, &self.folder),
         })?;
         let started = Instant::now();
         let cancel = CancellationToken::new();
         let (ask, asks) = mpsc::unbounded_channel();
         let person = (face.can_ask() && keys::is_there()).then_some(ask);
+        let starting = Starting {
+            face,
+            signals: &mut signals,
+            began: started,
+            person: person.clone(),
+            folder: self.folder.clone(),
+        };
+        let servers = match self.start_servers(starting).await? {
+            Ok(servers) => servers,
+            Err(signal) => {
+                let tally = Tally { signal: Some(signal), ..Tally::default() };
+                return self.end(End::Abandoned, tally, None, face, started, environment).await;
+            }
+        };
+        let asking = Asking::new(std::mem::take(&mut self.policy), self.root.clone());
+        let config = ToolLoopConfig {
+            on_approval: Some(asking.callback(person, cancel.clone())),
+            ..self.config()
+        };
+        let registry = self.registry(servers.as_ref(), &asking, &config, face, started)?;
         let inbox = Inbox::new();
         let stream = tool_loop_stream(
-            self.connection.provider(),
-            Arc::new(self.registry.clone()),
+            Arc::new(self.provider.clone()),
+            Arc::new(registry),
             self.params(),
-            ToolLoopConfig {
-                on_approval: Some(self.asking.callback(person, cancel.clone())),
-                cancel: Some(cancel.clone()),
-                inbox: Some(inbox.clone()),
-                ..self.config()
-            },
+            ToolLoopConfig { cancel: Some(cancel.clone()), inbox: Some(inbox.clone()), ..config },
             Arc::new(()),
         );
-        let follower =
-            Follower::new(face, signals, self.asking.clone(), asks, cancel, inbox, started);
+        let follower = Follower::new(face, signals, asking.clone(), asks, cancel, inbox, started);
         let (end, tally) = follower.follow(stream).await?;
-        let unanswered = self.asking.take_unanswered();
+        let unanswered = asking.take_unanswered();
         if let Some(call) = unanswered.as_ref().filter(|_| tally.signal.is_none()) {
             face.approval_needed(call)?;
         }
+        let is_urgent = matches!(end, End::Abandoned);
+        let exit = self.end(end, tally, unanswered, face, started, environment).await?;
+        match servers {
+            Some(servers) if !is_urgent => servers.close().await,
+            // Nobody waits for them; they are killed.
+            _ => {}
+        }
+        Ok(exit)
+    }
+
+    async fn end(
+        &self,
+        end: End,
+        tally: Tally,
+        unanswered: Option<ToolCall>,
+        face: &mut dyn Face,
+        started: Instant,
+        environment: &Environment<'_>,
+    ) -> io::Result<Exit> {
         let models = match &end {
             End::Error(error) if is_unknown_model(error) => {
                 self.connection.list_models().await.unwrap_or_default()
             }
             _ => Vec::new(),
         };
-        let settings = &self.settings;
+        let (target, settings) = (&self.chosen.target, &self.settings);
         let elapsed = started.elapsed();
         let ending =
             Ended { end, tally, unanswered, target, settings, models, elapsed }.ending(environment);
         face.end(&ending, elapsed)?;
         Ok(ending.exit)
+    }
+
+    /// The folder's servers, as far as they are agreed to and start; what is wrong with them is
+    /// told and does not end the run. `Err`: this signal came.
+    async fn start_servers(
+        &mut self,
+        mut starting: Starting<'_>,
+    ) -> io::Result<Result<Option<McpServers>, Exit>> {
+        let (found, mut warnings) = match std::mem::replace(&mut self.servers, Ok(None)) {
+            Ok(Some(mut found)) => {
+                let faults = std::mem::take(&mut found.faults);
+                (Some(found), faults.iter().map(without_tools).collect())
+            }
+            Ok(None) => (None, Vec::new()),
+            Err(fault) => (None, vec![without_tools(&fault)]),
+        };
+        let mut servers = None;
+        if let Some(found) = found.filter(|found| !found.servers.is_empty()) {
+            let not_agreed = found.not_agreed("--mcp");
+            match starting.start(found, self.servers_agreed, &mut self.policy.grants).await? {
+                Started::Servers(started) => {
+                    warnings.extend(started.faults().iter().map(without_tools));
+                    servers = Some(started);
+                }
+                Started::Refused => {}
+                Started::NobodyToAsk => warnings.push(not_agreed),
+                Started::Signal(signal) => return Ok(Err(signal)),
+            }
+        }
+        for warning in warnings {
+            starting.face.warn(&warning, starting.began.elapsed())?;
+        }
+        Ok(Ok(servers))
+    }
+
+    /// The tools of the run: the built-in ones, a sub-agent with this configuration, and those of
+    /// servers, as far as they are wanted.
+    fn registry(
+        &self,
+        servers: Option<&McpServers>,
+        asking: &Asking,
+        config: &ToolLoopConfig,
+        face: &mut dyn Face,
+        started: Instant,
+    ) -> io::Result<ToolRegistry> {
+        let mut tools = self.tools.clone();
+        let tools_of_it = TOOLS_OF_A_TASK.into_iter().filter(|name| self.wants(name));
+        let task = TaskTool::new(Arc::new(self.provider.clone()), tools.only(tools_of_it));
+        tools.register(task.with_config(config.clone()));
+        // Its own tools are asked about as if they were called here.
+        asking.policy().classes.insert(TASK.to_owned(), EffectClass::ReadOnly);
+        for tool in servers.into_iter().flat_map(McpServers::tools) {
+            // A server's own word that its tool changes nothing is no reason not to ask.
+            asking.policy().classes.insert(tool.definition().name, EffectClass::Once);
+            tools.register_shared(tool);
+        }
+        let Some(wanted) = &self.settings.tools else {
+            // It can carry out what the model knows, so it is asked for by name.
+            return Ok(tools.without(["fetch_url"]));
+        };
+        let names = wanted.value.iter().map(String::as_str);
+        if let Err(report) = check_tools(names.clone(), &tools, &wanted.origin) {
+            face.warn(&report, started.elapsed())?;
+        }
+        Ok(tools.only(names))
+    }
+
+    /// Whether the settings name a tool, or leave it open.
+    fn wants(&self, name: &str) -> bool {
+        self.settings.tools.as_ref().is_none_or(|tools| tools.value.iter().any(|it| it == name))
     }
 
     fn config(&self) -> ToolLoopConfig {
@@ -174,7 +322,12 @@ impl Plan {
                 action: LoopAction::InjectWarning,
                 ..LoopDetectionConfig::default()
             }),
+            result_cacher: self.wants("read_result").then(|| {
+                let cacher = DiskCacher::new(self.results.clone());
+                Arc::new(cacher.with_inline_threshold(MOST_INLINE)) as Arc<dyn ToolResultCacher>
+            }),
             final_answer: true,
+            compaction: Some(CompactionConfig::for_window(self.provider.metadata().context_window)),
             ..ToolLoopConfig::default()
         }
     }
@@ -216,29 +369,57 @@ fn folder(dir: Option<&Path>) -> Result<PathBuf, Report> {
     }
 }
 
-fn all_tools(folder: &Path) -> Result<ToolRegistry, Report> {
-    let tools = Builtin::in_folder(folder)
-        .map_err(|error| Report::usage(format!("cannot open {}: {error}", short_path(folder))))?;
+fn all_tools(builtin: Builtin, settings: &Settings) -> ToolRegistry {
     let mut registry = ToolRegistry::new();
-    for tool in tools.tools() {
-        registry.register_shared(tool);
-    }
-    Ok(registry)
+    registry.register_builtin(&match sandbox::sandbox(settings) {
+        Some(sandbox) => builtin.with_sandbox(sandbox),
+        None => builtin.without_sandbox(),
+    });
+    registry
 }
 
-fn policy(tools: &ToolRegistry, settings: &Settings) -> Result<Policy, Report> {
+fn policy(
+    tools: &ToolRegistry,
+    settings: &Settings,
+    environment: &Environment<'_>,
+    folder: &Path,
+) -> Result<Policy, Report> {
     if let Some(Sourced { value: Yes::Tools(names), origin }) = &settings.yes {
-        check_tools(names.iter().map(String::as_str), tools, origin)?;
+        let built_in = names.iter().map(String::as_str).filter(|name| !is_of_server(name));
+        check_tools(built_in, tools, origin)?;
     }
-    let is_read_only = |name: &String| {
-        tools.get(name).is_some_and(|tool| tool.effect_class() == EffectClass::ReadOnly)
+    let values =
+        |rules: &[Sourced<ApprovalRule>]| rules.iter().map(|rule| rule.value.clone()).collect();
+    let mut rules = ApprovalRules {
+        deny: values(&settings.approvals.deny),
+        ask: values(&settings.approvals.ask),
+        allow: values(&settings.approvals.allow),
     };
+    rules.allow.push(ApprovalRule::class(EffectClass::ReadOnly));
+    // What it ends was approved when it began.
+    rules.allow.push(ApprovalRule::tool("bash_kill"));
     let names = tools.definitions().into_iter().map(|tool| tool.name);
     Ok(Policy {
-        read_only: names.filter(is_read_only).collect(),
+        rules,
+        classes: names
+            .map(|name| {
+                let class = tools.effect_class(&name).unwrap_or_default();
+                (name, class)
+            })
+            .collect(),
         yes: settings.yes.as_ref().map(|yes| yes.value.clone()),
-        always: Vec::new(),
+        grants: Grants::load(environment.grants_file(), folder)?,
     })
+}
+
+/// What is said of servers that are not there.
+fn without_tools(fault: &McpError) -> Report {
+    Report::new(Exit::Failed, "mcp", format!("{} The run goes on without its tools.", told(fault)))
+}
+
+/// Whether a tool of this name is a server's: those are known only once servers have started.
+fn is_of_server(name: &str) -> bool {
+    name.contains("__")
 }
 
 /// A tool that is named must be there.
@@ -249,7 +430,7 @@ fn check_tools<'a>(
 ) -> Result<(), Report> {
     let known: Vec<String> = tools.definitions().into_iter().map(|tool| tool.name).collect();
     for name in names {
-        if tools.contains(name) {
+        if tools.contains(name) || name == TASK {
             continue;
         }
         let report = Report::usage(format!("there is no tool {name}"))
@@ -264,4 +445,11 @@ fn check_tools<'a>(
 }
 
 /// Enough for most tasks, and an end for the others.
-const DEFAULT_ITERATIONS: u32 = 50;
+pub(super) const DEFAULT_ITERATIONS: u32 = 50;
+/// The sub-agent; it needs the model, which is found when the names of tools have been checked.
+const TASK: &str = "task";
+/// What it works with: enough to find something out, and nothing to change.
+const TOOLS_OF_A_TASK: [&str; 5] = ["list_dir", "glob", "grep", "read_file", "read_result"];
+/// In tokens: a little more than the file tools give at once, so that it is they who say how to
+/// see the rest.
+const MOST_INLINE: u32 = 12_500;

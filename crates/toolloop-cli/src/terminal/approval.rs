@@ -1,4 +1,4 @@
-//! [`Question`]: asks a person whether a call may run, key by key.
+//! [`CallQuestion`]: asks a person whether a call may run, key by key.
 //!
 //! `y` once · `a` always (the commands it then covers are shown) · `e` edit · `n` no, with a
 //! reason the model reads · `v` view everything.
@@ -16,8 +16,10 @@ use crate::approval::Scope;
 
 /// A question that is open.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct CallQuestion {
     call: ToolCall,
+    /// What it would change in a file, as a diff.
+    preview: Option<String>,
     scope: Scope,
     state: State,
     viewed: bool,
@@ -41,10 +43,10 @@ enum State {
     Reason(LineEditor),
 }
 
-impl Question {
-    pub(crate) fn new(call: ToolCall) -> Self {
+impl CallQuestion {
+    pub(crate) fn new(call: ToolCall, preview: Option<String>) -> Self {
         let scope = Scope::of(&call);
-        Self { call, scope, state: State::Choosing, viewed: false }
+        Self { call, preview, scope, state: State::Choosing, viewed: false }
     }
 
     /// Takes a key; gives the answer once there is one.
@@ -78,12 +80,16 @@ impl Question {
             name: short_name(&self.call.name),
             subject: &subject,
             duration: None,
-            note: if self.command().is_some() { "runs a command" } else { "runs this tool" },
+            note: match (self.command(), &self.preview) {
+                (Some(_), _) => "runs a command",
+                (None, Some(_)) => "changes this file",
+                (None, None) => "runs this tool",
+            },
         };
         let mut lines = vec![line.render(columns, paint)];
         // Nobody may approve what they cannot see: a call that does not fit is shown in full.
         let cut = subject.contains('\n') || !lines[0].contains(&truncate(&subject, columns));
-        if cut || self.viewed {
+        if self.preview.is_none() && (cut || self.viewed) {
             let all = match self.command() {
                 Some(command) => clean(command).into_owned(),
                 None => format!("{:#}", self.call.arguments),
@@ -106,10 +112,32 @@ impl Question {
         lines
     }
 
+    /// The diff to print above the question, after this key: at first its beginning, and all of
+    /// it for who wants to view it.
+    pub(crate) fn diff(&self, key: Option<Key>, columns: usize, paint: Paint) -> Vec<String> {
+        let viewing = matches!(key, Some(Key::Char('v' | 'V'))) && !self.is_typing();
+        let (Some(diff), true) = (&self.preview, key.is_none() || viewing) else {
+            return Vec::new();
+        };
+        let most = if viewing { usize::MAX } else { DIFF_LINES };
+        let room = columns.saturating_sub(4);
+        let mut lines: Vec<String> = diff
+            .lines()
+            .take(most)
+            .flat_map(|line| wrap(&[Span::new(clean(line).into_owned(), look(line))], room, paint))
+            .map(|line| format!("  │ {line}"))
+            .collect();
+        let hidden = diff.lines().count().saturating_sub(most);
+        if hidden > 0 {
+            lines.push(paint.dim(&format!("  │ … {hidden} more lines, v shows them")));
+        }
+        lines
+    }
+
     fn choices(&self) -> String {
         format!(
-            "  y once · a always {} · e edit · n no, with a reason · v view",
-            self.scope.describe()
+            "  y once · a always {} in this folder · e edit · n no, say why · v view",
+            self.scope.shown
         )
     }
 
@@ -154,14 +182,28 @@ impl Question {
     }
 }
 
+/// How a line of a diff looks.
+fn look(line: &str) -> Style {
+    match line.as_bytes().first() {
+        Some(b'+') => Style::GREEN,
+        Some(b'-') => Style::RED,
+        Some(b'@') => Style::DIM,
+        _ => Style::PLAIN,
+    }
+}
+
+/// So many lines of a diff are shown unasked.
+const DIFF_LINES: usize = 40;
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use toolloop::tool::ApprovalRule;
 
     use super::*;
 
-    fn question(name: &str, arguments: Value) -> Question {
-        Question::new(ToolCall { id: "c".into(), name: name.into(), arguments })
+    fn question(name: &str, arguments: Value) -> CallQuestion {
+        CallQuestion::new(ToolCall { id: "c".into(), name: name.into(), arguments }, None)
     }
 
     fn asked(arguments: Value, keys: &str) -> Option<Answer> {
@@ -185,7 +227,10 @@ mod tests {
         assert_eq!(asked(command.clone(), "y"), Some(Answer::Once));
         assert_eq!(
             asked(command.clone(), "a"),
-            Some(Answer::Always(Scope::Prefix(vec!["wc".into()])))
+            Some(Answer::Always(Scope {
+                rule: ApprovalRule::beginning("bash", "command", "wc"),
+                shown: "\"wc …\"".into()
+            }))
         );
         assert_eq!(
             asked(command.clone(), "e<a.txt\n"),
@@ -205,9 +250,27 @@ mod tests {
             lines,
             [
                 "? bash  wc -l *                                   runs a command",
-                "  y once · a always \"wc …\" in this run · e edit · n no, with a reason · v view",
+                "  y once · a always \"wc …\" in this folder · e edit · n no, say why · v view",
             ]
         );
+    }
+
+    #[test]
+    fn a_diff_is_shown_above_in_part_and_on_demand_whole() {
+        let diff = "@@ -1 +1,50 @@\n-old\n".to_owned() + &"+new\n".repeat(50);
+        let arguments = json!({"path": "a.txt", "edits": []});
+        let call = ToolCall { id: "c".into(), name: "edit_file".into(), arguments };
+        let mut question = CallQuestion::new(call, Some(diff));
+        let paint = Paint::new(false);
+        let shown = question.diff(None, 80, paint);
+        assert_eq!(shown[..3], ["  │ @@ -1 +1,50 @@", "  │ -old", "  │ +new"]);
+        assert_eq!(shown[40], "  │ … 12 more lines, v shows them");
+        assert_eq!(question.handle(Key::Char('v')), None);
+        assert_eq!(question.diff(Some(Key::Char('v')), 80, paint).len(), 52);
+        assert_eq!(question.diff(Some(Key::Char('n')), 80, paint), [""; 0]);
+        let lines = question.lines(80, paint);
+        assert!(lines[0].starts_with("? edit  a.txt") && lines[0].ends_with("changes this file"));
+        assert_eq!(lines.len(), 2);
     }
 
     #[test]

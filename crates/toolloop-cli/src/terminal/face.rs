@@ -8,20 +8,21 @@ use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use toolloop_core::{LoopEvent, ToolCall, ToolResult};
+use toolloop_core::{CompactionMethod, LoopEvent, ReducedSchema, ToolCall, ToolResult};
 
-use super::approval::Question;
 use super::keys::Key;
 use super::live::Live;
 use super::markdown::Markdown;
 use super::paint::{Paint, Style, has_colours};
+use super::question::Question;
 use super::screen::{Screen, Size};
 use super::text::{Span, clean, wrap};
-use super::tool_line::{Mark, ToolLine, outcome, short_name, subject};
+use super::tool_line::{Mark, STOPPED, ToolLine, outcome, short_name, subject};
 use crate::face::{Face, Header};
 use crate::model::host;
 use crate::origin::{Origin, short_path};
 use crate::providers::KEY_VARIABLES;
+use crate::report::Report;
 use crate::steering::Steering;
 use crate::summary::{Ending, Reason};
 
@@ -210,12 +211,17 @@ impl TerminalFace {
         duration: Duration,
         now: Duration,
     ) -> io::Result<()> {
+        let (mark, note) = match result.is_error {
+            true if result.was_cut_off() => (Mark::Cut, STOPPED.to_owned()),
+            true => (Mark::Failed, outcome(tool, &result.content, true)),
+            false => (Mark::Done, outcome(tool, &result.content, false)),
+        };
         let line = ToolLine {
-            mark: if result.is_error { Mark::Failed } else { Mark::Done },
+            mark,
             name: short_name(tool),
             subject: &self.live.tool_ends(&result.tool_call_id).unwrap_or_default(),
             duration: Some(duration),
-            note: &outcome(tool, &result.content, result.is_error),
+            note: &note,
         };
         self.note(&[line.render(self.columns(), self.paint)], now)
     }
@@ -283,6 +289,7 @@ impl Face for TerminalFace {
             parts.push(host(&target.base_url.value).to_owned());
         }
         parts.push(short_path(header.folder));
+        parts.extend(header.sandbox.map(str::to_owned));
         parts.push(format!("run {}", header.run));
         lines.push(self.paint.dim(&parts.join(" · ")));
         self.note(&lines, Duration::ZERO)?;
@@ -331,6 +338,9 @@ impl Face for TerminalFace {
             LoopEvent::ToolCallRefused { call_id, tool_name, reason } => {
                 self.tool_refused(call_id, tool_name, reason, now)
             }
+            LoopEvent::ToolCallAnswered { tool_name, result, .. } => {
+                self.tool_ended(tool_name, result, Duration::ZERO, now)
+            }
             LoopEvent::AttemptDiscarded { .. } => self.text_is_void(now),
             LoopEvent::RetryScheduled(notice) => {
                 self.live.retry_comes(notice.clone(), now);
@@ -338,6 +348,21 @@ impl Face for TerminalFace {
                     true => Ok(()),
                     false => self.note(&[self.live.retry_line(notice)], now),
                 }
+            }
+            LoopEvent::SchemasReduced { schemas } => {
+                let line = reduced(schemas);
+                self.note(&[self.paint.dim(&line)], now)
+            }
+            LoopEvent::Compacted { method, tokens_before, tokens_after, .. } => {
+                let how = match method {
+                    CompactionMethod::Summary => "summed up",
+                    CompactionMethod::Truncation => "left out",
+                };
+                let line = format!(
+                    "the conversation got long, its older part is {how}: ~{tokens_before} to \
+                     ~{tokens_after} tokens"
+                );
+                self.note(&[self.paint.dim(&line)], now)
             }
             LoopEvent::LoopDetected { tool_name, consecutive_count, .. } => {
                 let line =
@@ -392,10 +417,34 @@ impl Face for TerminalFace {
         self.note(&lines, now)
     }
 
+    fn warn(&mut self, report: &Report, now: Duration) -> io::Result<()> {
+        let text = clean(&report.to_string()).into_owned();
+        if !self.notes {
+            // Not for the eyes only: what is missing bears on the answer. Standard error that is
+            // closed leaves nobody to tell.
+            let _ = writeln!(io::stderr(), "{text}");
+            return Ok(());
+        }
+        let lines = wrap(&[Span::new(text, Style::DIM)], self.columns(), self.paint);
+        self.note(&lines, now)
+    }
+
+    fn starting(&mut self, servers: &[String], now: Duration) -> io::Result<()> {
+        self.live.starts(servers, now);
+        self.tick(now)
+    }
+
     fn ask(&mut self, question: &Question, key: Option<Key>, now: Duration) -> io::Result<()> {
         self.settle_text(true, now)?;
+        let diff = question.diff(key, self.columns(), self.paint);
         if !self.screen.is_live() {
+            let gap = if key.is_some() { "\n" } else { "" };
+            let diff: String = diff.into_iter().map(|line| format!("{gap}{line}\n")).collect();
+            self.screen.write(&diff)?;
             return self.plain_question(question, key);
+        }
+        if !diff.is_empty() {
+            self.note(&diff, now)?;
         }
         self.question = question.lines(self.columns(), self.paint);
         self.print(&[], now)
@@ -447,5 +496,40 @@ fn print_answer(text: &str) -> io::Result<()> {
         // `| head -1` has what it wanted.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
+    }
+}
+
+/// Of which schemas the API was told less than they say, in one line that fits most terminals.
+fn reduced(schemas: &[ReducedSchema]) -> String {
+    let name = |schema: &ReducedSchema| match &schema.tool {
+        Some(tool) => clean(tool).into_owned(),
+        None => "the answer".to_owned(),
+    };
+    let mut names: Vec<_> = schemas.iter().take(MOST_NAMES).map(name).collect();
+    if schemas.len() > MOST_NAMES {
+        names.push(format!("{} more", schemas.len() - MOST_NAMES));
+    }
+    format!("checked here, for the API takes only a part of their schemas: {}", names.join(", "))
+}
+
+const MOST_NAMES: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reduced_schemas_fit_into_a_line() {
+        let schema = |tool: Option<&str>| ReducedSchema {
+            tool: tool.map(str::to_owned),
+            dropped: vec!["a rule".to_owned()],
+        };
+        let said = "checked here, for the API takes only a part of their schemas: ";
+        assert_eq!(
+            reduced(&[schema(Some("wait")), schema(None)]),
+            format!("{said}wait, the answer")
+        );
+        let many = ["a", "b", "c", "d", "e"].map(|tool| schema(Some(tool)));
+        assert_eq!(reduced(&many), format!("{said}a, b, c, 2 more"));
     }
 }

@@ -12,7 +12,7 @@ use toolloop_providers::Timeouts;
 
 use super::paint::{Paint, Style};
 use super::text::{Span, clean, truncate, wrap};
-use super::tool_line::{Mark, ToolLine, short_name, subject};
+use super::tool_line::{Mark, STOPPED, ToolLine, short_name, subject};
 use crate::units::pause;
 
 /// Running tools, and how long the model has been silent.
@@ -29,6 +29,8 @@ pub(crate) struct Live {
     label: String,
     /// The announced next try and when it comes.
     retry: Option<(RetryNotice, Duration)>,
+    /// What is started before the model is asked, and since when.
+    starting: Option<(String, Duration)>,
 }
 
 /// A tool that runs.
@@ -45,6 +47,11 @@ impl Live {
     /// Names who serves the model.
     pub(crate) fn set_label(&mut self, label: String) {
         self.label = label;
+    }
+
+    /// These are being started; an empty list: they are there.
+    pub(crate) fn starts(&mut self, names: &[String], now: Duration) {
+        self.starting = (!names.is_empty()).then(|| (names.join(", "), now));
     }
 
     /// The model is asked.
@@ -120,7 +127,7 @@ impl Live {
     /// The lines of tools that were running when the run ended.
     pub(crate) fn cut_off(&mut self, now: Duration, columns: usize, paint: Paint) -> Vec<String> {
         let cut = std::mem::take(&mut self.running);
-        cut.iter().map(|tool| tool.line(Mark::Cut, "stopped", now).render(columns, paint)).collect()
+        cut.iter().map(|tool| tool.line(Mark::Cut, STOPPED, now).render(columns, paint)).collect()
     }
 
     /// A retry as a line that stays.
@@ -150,6 +157,10 @@ impl Live {
     fn waiting(&self, now: Duration) -> Option<String> {
         if let Some((notice, at)) = self.retry.as_ref().filter(|(_, at)| *at > now) {
             return Some(retry_line(&self.label, notice, at.saturating_sub(now)));
+        }
+        if let Some((names, since)) = &self.starting {
+            let seconds = now.saturating_sub(*since).as_secs();
+            return (seconds > 0).then(|| format!("starting {} {seconds} s", clean(names)));
         }
         let seconds = now.checked_sub(self.silent_since?)?.as_secs();
         let stalled = now.saturating_sub(self.alive);
@@ -240,6 +251,16 @@ mod tests {
         );
         live.model_is_done();
         assert_eq!(lines(&live, 31_000), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_starts_for_longer_than_a_second_is_named() {
+        let mut live = Live::default();
+        live.starts(&["files".to_owned(), "web".to_owned()], at(1000));
+        assert_eq!(lines(&live, 1900), Vec::<String>::new());
+        assert_eq!(lines(&live, 5100), ["starting files, web 4 s"]);
+        live.starts(&[], at(6000));
+        assert_eq!(lines(&live, 9000), Vec::<String>::new());
     }
 
     #[test]

@@ -3,14 +3,17 @@
 //! Everything here but `face`, `keys` and `screen` is pure: it makes lines, somebody else prints them.
 
 pub(crate) mod approval;
+pub(crate) mod consent;
 pub(crate) mod face;
+pub(crate) mod form;
 pub(crate) mod keys;
 pub(crate) mod line_editor;
 pub(crate) mod live;
 pub(crate) mod markdown;
 mod markdown_block;
 pub(crate) mod paint;
+pub(crate) mod question;
 pub(crate) mod screen;
-mod table;
+pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod tool_line;

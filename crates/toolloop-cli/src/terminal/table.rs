@@ -6,7 +6,7 @@ use super::paint::Paint;
 use super::text::{Span, painted_width, width, wrap};
 
 /// The lines of a table whose first row is its head.
-pub(super) fn layout(
+pub(crate) fn layout(
     rows: &[Vec<Vec<Span>>],
     alignments: &[Alignment],
     columns: usize,

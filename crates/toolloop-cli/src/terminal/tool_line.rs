@@ -68,15 +68,26 @@ pub(crate) fn short_name(tool: &str) -> &str {
     match tool {
         "list_dir" => "list",
         "read_file" => "read",
+        "write_file" => "write",
+        "edit_file" => "edit",
+        "bash_output" => "output",
+        "bash_kill" => "kill",
+        "fetch_url" => "fetch",
+        "read_result" => "more",
         other => other,
     }
 }
 
-/// What a call works on, from its arguments: a command, a path, or all of them as JSON.
+/// What a call works on, from its arguments: a command, an address, a pattern and where it is
+/// looked for, a path, a job, or all of them as JSON.
 pub(crate) fn subject(arguments: &Value) -> String {
     let text = |name| arguments.get(name).and_then(Value::as_str);
-    let subject = match (text("command"), text("path"), arguments) {
-        (Some(command), ..) => command.to_owned(),
+    let in_background = arguments.get("background") == Some(&Value::Bool(true));
+    let sought = ["command", "pattern", "url", "handle", "job", "task"].into_iter().find_map(text);
+    let subject = match (sought, text("path"), arguments) {
+        (Some(pattern), Some(folder), _) => format!("{pattern} in {folder}"),
+        (Some(command), ..) if in_background => format!("{command} &"),
+        (Some(sought), ..) => sought.to_owned(),
         (_, Some(path), _) => format!("{path}{}", line_range(arguments)),
         (.., Value::Object(map)) if map.is_empty() => ".".to_owned(),
         (.., arguments) => arguments.to_string(),
@@ -89,7 +100,7 @@ pub(crate) fn outcome(tool: &str, content: &str, is_error: bool) -> String {
     let content = clean(content);
     let lines = || content.lines().map(str::trim).filter(|line| !line.is_empty());
     let last = lines().next_back().unwrap_or("");
-    if tool == "bash" {
+    if matches!(tool, "bash" | "bash_output" | "bash_kill") {
         return exit_of(last).unwrap_or_else(|| lines().next().unwrap_or("").to_owned());
     }
     if is_error {
@@ -98,9 +109,16 @@ pub(crate) fn outcome(tool: &str, content: &str, is_error: bool) -> String {
     // What a tool adds in brackets is no content: "[120 more entries ..]".
     let shown: Vec<&str> = content.lines().filter(|line| !is_remark(line)).collect();
     if tool != "list_dir" {
-        return match (shown.is_empty(), last) {
-            (true, remark) => remark.trim_matches(['[', ']']).to_owned(),
-            _ => counted(shown.len(), "line"),
+        return match (tool, shown.as_slice()) {
+            (_, []) => last.trim_matches(['[', ']']).to_owned(),
+            ("write_file" | "edit_file", [told, ..]) => change_of(told).unwrap_or(told).to_owned(),
+            ("glob", files) => counted(files.len(), "file"),
+            ("grep", lines) => match lines.iter().filter(|line| is_match(line)).count() {
+                0 => counted(lines.len(), "file"),
+                1 => "1 match".to_owned(),
+                matches => format!("{matches} matches"),
+            },
+            (_, lines) => counted(lines.len(), "line"),
         };
     }
     let folders = shown.iter().filter(|line| line.ends_with('/')).count();
@@ -131,10 +149,26 @@ fn exit_of(last: &str) -> Option<String> {
     })
 }
 
+/// ``Created `a` (2 lines, 8 B).`` as `2 lines, 8 B`, ``Edited `a` in 3 places: ..`` as `3 places`.
+fn change_of(told: &str) -> Option<&str> {
+    match told.split_once(" in ").and_then(|(_, places)| places.split_once(": ")) {
+        Some((places, _)) => Some(places),
+        None => told.strip_suffix(").")?.rsplit_once('(').map(|(_, size)| size),
+    }
+}
+
+/// Whether a line of `grep` is a match: `12:text`.
+fn is_match(line: &str) -> bool {
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    digits > 0 && line[digits..].starts_with(':')
+}
+
 fn is_remark(line: &str) -> bool {
     line.starts_with('[') && line.ends_with(']')
 }
 
+/// What came of a call that was cut off.
+pub(crate) const STOPPED: &str = "stopped";
 const NAME_COLUMNS: usize = 4;
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -188,8 +222,12 @@ mod tests {
     #[test]
     fn the_subject_is_what_a_person_looks_for() {
         assert_eq!(subject(&json!({"command": "ls -l", "timeout_seconds": 3})), "ls -l");
+        assert_eq!(subject(&json!({"command": "npm start", "background": true})), "npm start &");
+        assert_eq!(subject(&json!({"job": "job_1", "wait_seconds": 3})), "job_1");
         assert_eq!(subject(&json!({"path": "a.rs", "start_line": 3})), "a.rs:3-");
         assert_eq!(subject(&json!({"path": "a.rs", "start_line": 3, "end_line": 9})), "a.rs:3-9");
+        assert_eq!(subject(&json!({"pattern": "*.rs"})), "*.rs");
+        assert_eq!(subject(&json!({"pattern": "fn a", "path": "src"})), "fn a in src");
         assert_eq!(subject(&json!({})), ".");
         assert_eq!(subject(&json!({"city": "Paris"})), r#"{"city":"Paris"}"#);
         assert_eq!(subject(&json!({"command": "echo \u{1b}[2Jx"})), "echo x");
@@ -206,12 +244,22 @@ mod tests {
                 true,
                 "killed after its time limit of 30 s",
             ),
+            ("bash", "[job_1 started; bash_output shows how it is]", false, "job_1 started"),
+            ("bash_output", "a\nb\n[running for 3 s]", false, "running for 3 s"),
             ("bash", "The command is too long.", true, "The command is too long."),
             ("list_dir", "a/\nb  3 bytes\nc  4 bytes\n", false, "2 files, 1 folder"),
             ("list_dir", "[empty folder]", false, "empty"),
             ("read_file", "a\n\nb\n", false, "3 lines"),
             ("read_file", "[`x` is an empty file.]", false, "`x` is an empty file."),
             ("read_file", "No file x.\nThere is y.", true, "No file x."),
+            ("glob", "a.rs\nb.rs\n", false, "2 files"),
+            ("glob", "[none of 7 files matches]", false, "none of 7 files matches"),
+            ("grep", "a\n1:x\n2-y\n\nb\n1:x\n", false, "2 matches"),
+            ("grep", "a\n1:x\n", false, "1 match"),
+            ("grep", "a  2 matches\nc  1 match\n", false, "2 files"),
+            ("write_file", "Created `in (a).txt` (2 lines, 8 B).", false, "2 lines, 8 B"),
+            ("write_file", "`a` exists.", true, "`a` exists."),
+            ("edit_file", "Edited `a` in 3 places: it had 5 lines, now 8.", false, "3 places"),
             ("other", "", false, ""),
         ] {
             assert_eq!(outcome(tool, content, is_error), expected, "{tool} {content:?}");

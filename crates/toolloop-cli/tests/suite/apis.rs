@@ -41,6 +41,24 @@ fn every_api_runs_the_tools_and_answers() {
 }
 
 #[test]
+fn every_api_takes_the_schemas_of_the_built_in_tools_whole() {
+    let project = Project::new();
+    for (model, variable, path) in APIS {
+        let server = FakeServer::start(Script::new([Reply::text("Hi.")]));
+        let mut command = project.command(&["run", "--json", "--model", model, "x"]);
+        command.env(variable, format!("http://{}{path}", server.address()));
+        for key in ["OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL"] {
+            command.env(format!("{key}_API_KEY"), "key-of-the-test-1234");
+        }
+        let ran = Ran::of(command.output().unwrap());
+        assert_eq!(ran.code, Some(0), "{model}: {ran:?}");
+        let reduced: Vec<_> =
+            ran.json().into_iter().filter(|line| line["type"] == "schemas_reduced").collect();
+        assert_eq!(reduced, Vec::<Value>::new(), "{model}");
+    }
+}
+
+#[test]
 fn every_api_tells_a_refused_key_from_other_errors() {
     let project = Project::new();
     for api in APIS {

@@ -99,11 +99,50 @@ fn always_is_asked_once() {
         Reply::text("Done."),
     ]));
     let mut terminal = asked(&project, &server, &[]);
-    assert!(terminal.text().contains("a always \"touch …\" in this run"), "{}", terminal.text());
+    assert!(terminal.text().contains("a always \"touch …\" in this folder"), "{}", terminal.text());
     terminal.type_keys("a");
     assert_eq!(terminal.end(), 0);
     let made = ["one", "two", "three"].map(|name| project.folder().join(name).exists());
     assert_eq!(made, [true, true, true]);
+}
+
+#[test]
+fn always_is_remembered_for_the_folder() {
+    let project = Project::new();
+    let reply = |name| Reply::calls([touch(name)]);
+    let server = FakeServer::start(Script::new([
+        reply("one"),
+        Reply::text("Done."),
+        reply("two"),
+        Reply::text("Done."),
+        reply("three"),
+    ]));
+    let mut terminal = asked(&project, &server, &[]);
+    terminal.type_keys("a");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(project.run_at(&server, &["x"]).code, Some(0));
+    let elsewhere = project.folder().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    assert_eq!(project.run_at(&server, &["x", "--dir", "elsewhere"]).code, Some(5));
+    let made = ["one", "two", "elsewhere/three"].map(|name| project.folder().join(name).exists());
+    assert_eq!(made, [true, true, false]);
+}
+
+#[test]
+fn rules_decide_before_anybody_is_asked() {
+    let project = Project::new();
+    project.config("[approvals]\nallow = [\"bash(command: touch *)\"]\n");
+    project.write("toolloop.toml", "[approvals]\ndeny = [\"bash(command: touch .env*)\"]\n");
+    let server = FakeServer::start(Script::new([
+        Reply::calls([touch("one"), touch(".env")]),
+        Reply::text("Done."),
+        Reply::calls([touch("two; rm one")]),
+    ]));
+    assert_eq!(project.run_at(&server, &["x"]).code, Some(0));
+    assert!(told(&server).contains("the rule `bash(command: touch .env*)` forbids this call"));
+    assert_eq!(project.run_at(&server, &["x"]).code, Some(5));
+    let there = ["one", ".env", "two"].map(|name| project.folder().join(name).exists());
+    assert_eq!(there, [true, false, false]);
 }
 
 #[test]
@@ -157,4 +196,22 @@ fn a_question_that_nobody_would_see_is_not_asked() {
     let errors = std::fs::read_to_string(project.folder().join("errors")).unwrap();
     assert!(errors.starts_with("approval needed: bash  touch made\n"), "{errors}");
     assert!(!project.folder().join("made").exists());
+}
+
+#[test]
+fn a_change_of_a_file_is_shown_as_a_diff() {
+    let project = Project::new();
+    project.write("a.txt", "one\ntwo\nthree\n");
+    let edit = json!({"path": "a.txt", "edits": [{"old_text": "two", "new_text": "2"}]});
+    let server = FakeServer::start(Script::new([
+        Reply::calls([Call::new("edit_file", edit)]),
+        Reply::text("Done."),
+    ]));
+    let mut terminal = asked(&project, &server, &[]);
+    let text = terminal.text();
+    assert!(text.contains("│ -two") && text.contains("│ +2"), "{text}");
+    assert!(text.contains("changes this file") && text.contains("a always edit_file"), "{text}");
+    terminal.type_keys("y");
+    assert_eq!(terminal.end(), 0);
+    assert_eq!(std::fs::read_to_string(project.folder().join("a.txt")).unwrap(), "one\n2\nthree\n");
 }

@@ -65,3 +65,66 @@ fn a_persons_settings_may_approve() {
     assert_eq!(project.run_at(&server, &["x"]).code, Some(0));
     assert!(project.folder().join("made").exists());
 }
+
+#[test]
+fn config_says_where_each_value_came_from_and_shows_no_key() {
+    let project = Project::new();
+    project.config("max_iterations = 7\n\n[openai]\napi_key = \"sk-secret-key\"\n");
+    project.write("toolloop.toml", "[approvals]\ndeny = [\"bash(command: rm *)\"]\n");
+    let mut command = project.command(&["config"]);
+    command.env("TOOLLOOP_MODEL", "openai/gpt-5");
+    let ran = Ran::of(command.output().unwrap());
+    let expected = "\
+        model\topenai/gpt-5\tTOOLLOOP_MODEL in the environment\n\
+        base_url\tthe provider's\tthe defaults\n\
+        tools\tall\tthe defaults\n\
+        system\tbuilt in\tthe defaults\n\
+        max_iterations\t7\t~/.config/toolloop/config.toml, line 1\n\
+        timeout\tnone\tthe defaults\n\
+        yes\task\tthe defaults\n\
+        sandbox\tstrict\tthe defaults\n\
+        writable\tnone\tthe defaults\n\
+        approvals.deny\tbash(command: rm *)\ttoolloop.toml, line 2\n\
+        a run takes\topenai/gpt-5\t\n\
+        at\thttps://api.openai.com/v1\tthe defaults\n\
+        with the key\t(not shown)\t~/.config/toolloop/config.toml, line 4\n";
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), expected), "{ran:?}");
+}
+
+#[test]
+fn doctor_finds_what_a_run_would_stumble_over() {
+    let project = Project::new();
+    let ran = project.run(&["doctor"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("✓ model      demo: scripted"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("✗ Ollama     nothing answers at"), "{}", ran.stdout);
+
+    let server = FakeServer::start(Script::new([Reply::text("x")]).require_key("right"));
+    let doctor = |key: &str| {
+        let mut command = project.command(&["doctor"]);
+        command.env("OPENAI_API_KEY", key).env("OPENAI_BASE_URL", server.base_url());
+        Ran::of(command.output().unwrap())
+    };
+    let refused = doctor("sk-wrong-0123");
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stdout.contains("refused the key"), "{}", refused.stdout);
+    assert!(!refused.stdout.contains("sk-wrong"), "{}", refused.stdout);
+
+    project.write("toolloop.toml", "modle = \"demo\"\n");
+    let ran = project.run(&["doctor"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stdout.contains("✗ settings   in toolloop.toml, line 1"), "{}", ran.stdout);
+}
+
+#[test]
+fn doctor_shows_no_control_characters_and_asks_nobody_in_vain() {
+    let project = Project::new();
+    project.write("toolloop.toml", "model = \"ollama/\\u001b[2Jx\"\n");
+    let mut command = project.command(&["doctor"]);
+    for name in ["CLIENT_ID", "CLIENT_SECRET", "AUTH_URL", "BASE_URL", "DEPLOYMENT_ID"] {
+        command.env(format!("AICORE_{name}"), "http://127.0.0.1:1");
+    }
+    let ran = Ran::of(command.output().unwrap());
+    assert!(!ran.stdout.contains('\u{1b}'), "{:?}", ran.stdout);
+    assert!(ran.stdout.contains("– SAP AI Core set up; only a run asks it\n"), "{}", ran.stdout);
+}

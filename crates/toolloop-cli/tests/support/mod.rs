@@ -80,6 +80,19 @@ impl Project {
     }
 }
 
+/// The shortest time that each deed takes, of several turns.
+pub(crate) fn fastest<const N: usize>(deeds: [&dyn Fn(); N]) -> [Duration; N] {
+    let mut times = [Duration::MAX; N];
+    for _ in 0..9 {
+        for (time, deed) in times.iter_mut().zip(deeds) {
+            let started = Instant::now();
+            deed();
+            *time = started.elapsed().min(*time);
+        }
+    }
+    times
+}
+
 /// How a command ended.
 #[derive(Debug)]
 pub(crate) struct Ran {

@@ -1,0 +1,50 @@
+//! `--dialect` and `--one-tool`: calls as text, leaked calls, one call in a message.
+
+use serde_json::{Value, json};
+use toolloop_fake::{Call, FakeServer, Reply, Script};
+
+use crate::support::Project;
+
+/// The tools that ran, and the answer.
+fn tools_and_answer(server: &FakeServer, flags: &[&str]) -> (Vec<Value>, Value) {
+    let project = Project::new();
+    let ran = project.run_at(server, &[&["look", "--yes", "--json"], flags].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let lines = ran.json();
+    let started = lines.iter().filter(|line| line["type"] == "tool_execution_start");
+    (started.map(|line| line["arguments"].clone()).collect(), lines.last().unwrap()["text"].clone())
+}
+
+#[test]
+fn calls_in_text_are_run() {
+    for (dialect, call) in [
+        ("xml", "<tool:read_file>\n<param:path>README.md</param:path>\n</tool:read_file>"),
+        ("caret", "^^^read_file\npath: README.md\n^^^"),
+        (
+            "auto",
+            "<tool_call>\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"README.md\"}}\n</tool_call>",
+        ),
+        ("native", "<function=read_file>\n<parameter=path>README.md</parameter>\n</function>"),
+    ] {
+        let replies = [Reply::text(format!("Let me look.\n\n{call}\n")), Reply::text("Lamps.")];
+        let server = FakeServer::start(Script::new(replies));
+        let (tools, answer) = tools_and_answer(&server, &["--dialect", dialect]);
+        assert_eq!((tools, answer), (vec![json!({"path": "README.md"})], json!("Lamps.")));
+        let bodies: Vec<Value> = server.requests().into_iter().map(|r| r.body).collect();
+        let is_native = matches!(dialect, "auto" | "native");
+        assert!(bodies.iter().all(|body| body.get("tools").is_some() == is_native), "{dialect}");
+        let sent = bodies[1].to_string();
+        assert_eq!(sent.contains("tool_calls"), is_native, "{sent}");
+    }
+}
+
+#[test]
+fn one_tool_stops_the_model_at_its_second_call() {
+    let call = |path: &str| Call::new("read_file", json!({ "path": path }));
+    let server = FakeServer::start(Script::new([
+        Reply::text("Both.").call(call("README.md")).call(call("main.py")),
+        Reply::text("Lamps."),
+    ]));
+    let (tools, answer) = tools_and_answer(&server, &["--one-tool"]);
+    assert_eq!((tools, answer), (vec![json!({"path": "README.md"})], json!("Lamps.")));
+}
