@@ -8,6 +8,7 @@
 mod assembler;
 mod codec;
 mod delta;
+mod dialect;
 mod request;
 mod run;
 mod tool;
