@@ -16,58 +16,25 @@
 //! | [`FetchUrl`] `fetch_url` | fetches a text from the Internet; only where asked for | idempotent |
 //! | [`ReadResult`] `read_result` | reads on in a long result | read only |
 //!
-//! The file tools share a [`Root`], which they cannot leave. One file holds one tool; what tools
-//! share stands in `root` (paths), `place` (replacing files), `walk` (files of a tree), `output`
-//! (bounds) and `blocking`. [`preview`] shows what a call would change, for who approves it.
+//! A folder of the source is a family of tools, a file in it one tool or what they share. Across
+//! families stand only `output` (bounds), `blocking` and `binary`. File tools cannot leave their
+//! [`Root`]. [`preview`] shows what a call would change, for who approves it.
 
-mod addresses;
 mod bash;
-mod bash_kill;
-mod bash_output;
-mod bash_report;
 mod binary;
 mod blocking;
 mod builtin;
-mod edit_file;
-mod edits;
-mod environment;
-mod fetch_url;
-mod glob;
-mod grep;
-mod group;
-mod html;
-mod ignore_rules;
-mod jobs;
-mod list_dir;
-mod matches;
+mod files;
 mod output;
-mod place;
-mod preview;
-mod process;
-mod progress;
-mod read_file;
-mod read_result;
-mod result_store;
-mod root;
+mod results;
 pub mod sandbox;
-mod walk;
+mod search;
 mod web;
-mod write_file;
 
-pub use bash::BashTool;
-pub use bash_kill::BashKill;
-pub use bash_output::BashOutput;
+pub use bash::{BashKill, BashOutput, BashTool, Jobs};
 pub use builtin::Builtin;
-pub use edit_file::EditFile;
-pub use fetch_url::FetchUrl;
-pub use glob::Glob;
-pub use grep::Grep;
-pub use jobs::Jobs;
-pub use list_dir::ListDir;
-pub use preview::preview;
-pub use read_file::ReadFile;
-pub use read_result::ReadResult;
-pub use result_store::ResultStore;
-pub use root::Root;
+pub use files::{EditFile, ListDir, ReadFile, Root, WriteFile, preview};
+pub use results::{ReadResult, ResultStore};
 pub use sandbox::Sandbox;
-pub use write_file::WriteFile;
+pub use search::{Glob, Grep};
+pub use web::FetchUrl;

@@ -12,7 +12,7 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::Verifier;
 use toolloop_core::ToolError;
 
-use crate::addresses::is_public;
+use super::addresses::is_public;
 use crate::output::size;
 
 /// A client whose every connection is checked: addresses in a URL here, those behind a name when

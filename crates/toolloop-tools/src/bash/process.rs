@@ -15,9 +15,9 @@ use tokio::process::{ChildStderr, ChildStdout, Command};
 use tokio::select;
 use tokio::time::{interval, sleep, timeout};
 
-use crate::group::Group;
+use super::group::Group;
+use super::progress::{OpenLine, Progress};
 use crate::output::HeadTail;
-use crate::progress::{OpenLine, Progress};
 use crate::sandbox::{Enforced, MAX_PROCESSES, Sandbox, tasks_on_machine};
 
 /// A command that has been started.

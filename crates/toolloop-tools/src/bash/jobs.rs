@@ -10,8 +10,8 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 use toolloop_core::ToolError;
 
-use crate::bash_report::{ending, with_last_line};
-use crate::process::{Ended, Output, Running};
+use super::process::{Ended, Output, Running};
+use super::report::{ending, with_last_line};
 
 /// The commands that a [`BashTool`](crate::BashTool) has started in the background, shared with
 /// [`BashOutput`](crate::BashOutput) and [`BashKill`](crate::BashKill).

@@ -9,7 +9,7 @@ use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 use rustix::io::Errno;
 use toolloop_core::ToolError;
 
-use crate::place::{Parents, Place};
+use super::place::{Parents, Place};
 
 /// A folder that file tools work in. No path leads out of it: not by `..`, not by a symbolic
 /// link, not by racing a rename, because every look-up starts from the open folder.

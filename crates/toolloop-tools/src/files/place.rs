@@ -9,9 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cap_std::fs::{Dir, File, Metadata, MetadataExt, OpenOptions};
 use toolloop_core::ToolError;
 
+use super::root::{non_blocking, refuse_special};
 use crate::Root;
 use crate::output::size;
-use crate::root::{non_blocking, refuse_special};
 
 /// A name in a folder that is held open: whatever happens to the path meanwhile, a link put in
 /// the folder's place for example, a write goes to the folder that was found.

@@ -1,7 +1,7 @@
 //! What the model reads of a command: its output, and a last line on how it ended.
 
+use super::process::{End, Ended, Streams};
 use crate::output::HeadTail;
-use crate::process::{End, Ended, Streams};
 use crate::sandbox::MAX_PROCESSES;
 
 impl Streams {

@@ -9,7 +9,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::Root;
-use crate::root::non_blocking;
+use crate::files::non_blocking;
 
 /// The rules that hold in a folder, from the outermost `.gitignore` to the folder's own. The
 /// innermost that has an opinion decides.

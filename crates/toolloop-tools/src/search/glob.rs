@@ -11,10 +11,10 @@ use toolloop_core::{
     BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
 };
 
+use super::walk::{Ignored, Walked, path_pattern, walk};
 use crate::Root;
 use crate::blocking::{Cut, Patience, run_blocking};
 use crate::output::{counted, printable};
-use crate::walk::{Ignored, Walked, path_pattern, walk};
 
 /// Finds files under a [`Root`] by a pattern for their paths, sorted by path.
 ///

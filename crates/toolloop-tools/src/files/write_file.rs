@@ -7,10 +7,10 @@ use toolloop_core::{
     BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
 };
 
+use super::place::Parents;
 use crate::Root;
 use crate::blocking::run_blocking;
 use crate::output::{counted, size};
-use crate::place::Parents;
 
 /// Writes a whole file under a [`Root`], with the folders on the way to it.
 ///

@@ -6,8 +6,8 @@ use serde_json::Value;
 use similar::TextDiff;
 use toolloop_core::{ToolCall, ToolError};
 
-use crate::place::Parents;
-use crate::{Root, edit_file, write_file};
+use super::place::Parents;
+use super::{Root, edit_file, write_file};
 
 /// What a call of `edit_file` or `write_file` would change, as a unified diff without its head;
 /// where it would fail, what it would say. `None` for every other tool, and for arguments that do

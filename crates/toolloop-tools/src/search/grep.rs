@@ -15,11 +15,11 @@ use toolloop_core::{
     BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
 };
 
+use super::matches::Matches;
+use super::walk::{Ignored, Walked, path_pattern, walk};
 use crate::Root;
 use crate::blocking::{Cut, Patience, run_blocking};
-use crate::matches::Matches;
 use crate::output::counted;
-use crate::walk::{Ignored, Walked, path_pattern, walk};
 
 /// Searches the text files under a [`Root`] for a regular expression, as ripgrep does.
 ///

@@ -8,12 +8,12 @@ use toolloop_core::{
     BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
 };
 
+use super::edits::{Edit, Edited, apply};
+use super::place::{Parents, Place};
 use crate::Root;
 use crate::binary::binary_kind;
 use crate::blocking::run_blocking;
-use crate::edits::{Edit, Edited, apply};
 use crate::output::counted;
-use crate::place::{Parents, Place};
 
 /// Changes parts of a text file under a [`Root`], named by their exact text.
 ///

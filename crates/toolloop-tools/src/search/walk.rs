@@ -9,9 +9,9 @@ use cap_std::fs::FileType;
 use globset::{GlobBuilder, GlobMatcher};
 use toolloop_core::ToolError;
 
+use super::ignore_rules::IgnoreRules;
 use crate::Root;
 use crate::blocking::Patience;
-use crate::ignore_rules::IgnoreRules;
 
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,11 +17,11 @@ use toolloop_core::{
     ToolOutput, read_arguments,
 };
 
-use crate::bash_report::{ending, with_last_line};
-use crate::environment::scrubbed;
-use crate::process::{End, Output, Running};
-use crate::progress::Progress;
-use crate::result_store::shorten;
+use super::environment::scrubbed;
+use super::process::{End, Output, Running};
+use super::progress::Progress;
+use super::report::{ending, with_last_line};
+use crate::results::shorten;
 use crate::sandbox::{Enforced, Sandbox, enforceable};
 use crate::{Jobs, ResultStore};
 

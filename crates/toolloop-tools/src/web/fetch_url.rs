@@ -10,12 +10,12 @@ use toolloop_core::{
     BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
 };
 
+use super::client::{Fetched, Web, max_body};
+use super::html;
 use crate::ResultStore;
 use crate::binary::binary_kind;
-use crate::html;
 use crate::output::size;
-use crate::result_store::shorten;
-use crate::web::{Fetched, Web, max_body};
+use crate::results::shorten;
 
 /// Fetches a text or the text of a page from the Internet.
 ///
