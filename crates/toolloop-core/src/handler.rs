@@ -24,19 +24,10 @@ pub trait ToolHandler<Ctx = ()>: Send + Sync {
     fn definition(&self) -> ToolDefinition;
 
     /// Runs the tool with arguments that passed its schema.
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        ctx: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+    fn execute<'a>(&'a self, input: Value, ctx: &'a Ctx) -> ToolFuture<'a>;
 
     /// Runs the tool for a call it may ask about; by default [`execute`](Self::execute).
-    fn call<'a>(
-        &'a self,
-        input: Value,
-        call: &'a CallContext,
-        ctx: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, input: Value, call: &'a CallContext, ctx: &'a Ctx) -> ToolFuture<'a> {
         let _ = call;
         self.execute(input, ctx)
     }
@@ -51,6 +42,9 @@ pub trait ToolHandler<Ctx = ()>: Send + Sync {
         None
     }
 }
+
+/// A tool at work; also what stands around one.
+pub type ToolFuture<'a> = BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
 /// What running a tool twice would mean. Decides what happens to a call that a crash cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]

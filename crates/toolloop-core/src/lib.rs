@@ -49,7 +49,8 @@ pub use encoded::EncodedMessages;
 pub use error::{ErrorDetails, ErrorMessage, Failure, LlmError};
 pub use event::{LoopEvent, TerminationReason, ToolLoopResult};
 pub use handler::{
-    CallContext, CallHost, EffectClass, ToolError, ToolHandler, ToolOutput, read_arguments,
+    CallContext, CallHost, EffectClass, ToolError, ToolFuture, ToolHandler, ToolOutput,
+    read_arguments,
 };
 pub use params::{ChatParams, RetryPredicate, ToolChoice, ToolDefinition, ToolRetryConfig};
 pub use policy::compaction::{CompactionConfig, CompactionMethod};

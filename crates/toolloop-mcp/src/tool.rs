@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolloop_core::{
-    BoxFuture, CallContext, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput,
-};
+use toolloop_core::{CallContext, EffectClass, ToolDefinition, ToolFuture, ToolHandler};
 
 use crate::catalogue::Entry;
 use crate::server::Server;
@@ -28,22 +26,13 @@ impl<Ctx: Send + Sync> ToolHandler<Ctx> for McpTool {
         self.entry.definition.clone()
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        ctx: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, ctx: &'a Ctx) -> ToolFuture<'a> {
         Box::pin(
             async move { self.call(input, &CallContext::detached("outside a loop"), ctx).await },
         )
     }
 
-    fn call<'a>(
-        &'a self,
-        input: Value,
-        call: &'a CallContext,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, input: Value, call: &'a CallContext, _: &'a Ctx) -> ToolFuture<'a> {
         Box::pin(self.server.call(&self.entry.remote, input, call))
     }
 

@@ -1,5 +1,5 @@
-//! [`run_blocking`]: file work off the async threads, which stops when nobody waits for it, or
-//! when its [`Patience`] is at an end.
+//! [`on_thread`]: a tool whose work blocks, off the async threads. The work stops when nobody waits
+//! for it, or when its [`Patience`] is at an end.
 
 use std::io;
 use std::panic;
@@ -7,8 +7,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::task;
-use toolloop_core::ToolError;
+use toolloop_core::{ToolError, ToolFuture, ToolOutput, read_arguments};
+
+/// Runs a tool whose `work` blocks, with the arguments of its call.
+pub(crate) fn on_thread<'a, A, W>(tool_name: &'a str, input: Value, work: W) -> ToolFuture<'a>
+where
+    A: DeserializeOwned + Send + 'static,
+    W: FnOnce(&A, &Cut) -> Result<String, ToolError> + Send + 'static,
+{
+    Box::pin(async move {
+        let arguments: A = read_arguments(tool_name, input)?;
+        run_blocking(move |cut| work(&arguments, cut)).await.map(ToolOutput::from)
+    })
+}
 
 /// Whether the caller has gone; long work asks now and then.
 #[derive(Clone, Default)]
@@ -41,7 +55,7 @@ impl<'a> Patience<'a> {
 }
 
 /// Runs `work` on a thread that may block. Dropping the future tells `work` through its [`Cut`].
-pub(crate) async fn run_blocking<T, F>(work: F) -> Result<T, ToolError>
+async fn run_blocking<T, F>(work: F) -> Result<T, ToolError>
 where
     T: Send + 'static,
     F: FnOnce(&Cut) -> Result<T, ToolError> + Send + 'static,

@@ -12,8 +12,8 @@ use toolloop::intercept::{
 use toolloop::mock::MockProvider;
 use toolloop::provider::BoxFuture;
 use toolloop::{
-    Agent, ChatParams, ChatResponse, ChatStream, ContentBlock, LlmError, ToolCall, ToolError,
-    ToolOutput, ToolRegistry, tool,
+    Agent, ChatParams, ChatResponse, ChatStream, ContentBlock, LlmError, ToolCall, ToolFuture,
+    ToolRegistry, tool,
 };
 
 /// Adds two numbers.
@@ -41,10 +41,7 @@ fn timed<'a>(
 }
 
 /// Says what each tool was asked and what it said.
-fn logged<'a>(
-    request: ToolRequest<'a>,
-    next: ToolNext<'a>,
-) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+fn logged<'a>(request: ToolRequest<'a>, next: ToolNext<'a>) -> ToolFuture<'a> {
     Box::pin(async move {
         println!("tool: {}({})", request.name, request.input);
         let output = next.run(request).await?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolloop_core::{
-    BoxFuture, CallContext, ChatMessage, ChatParams, DynProvider, EffectClass, LlmError, LoopDepth,
-    ToolDefinition, ToolError, ToolHandler, ToolLoopResult, ToolOutput,
+    CallContext, ChatMessage, ChatParams, DynProvider, EffectClass, LlmError, LoopDepth,
+    ToolDefinition, ToolFuture, ToolHandler, ToolLoopResult,
 };
 
 use crate::tool::{LoopStream, ToolLoopConfig, ToolRegistry, tool_loop, tool_loop_stream};
@@ -192,20 +192,11 @@ impl<Ctx: Sync> ToolHandler<Ctx> for WithoutCtx {
         self.0.definition()
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         self.0.execute(input, &())
     }
 
-    fn call<'a>(
-        &'a self,
-        input: Value,
-        call: &'a CallContext,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, input: Value, call: &'a CallContext, _: &'a Ctx) -> ToolFuture<'a> {
         self.0.call(input, call, &())
     }
 

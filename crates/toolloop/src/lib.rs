@@ -91,8 +91,9 @@ pub use toolloop_core::{
     Capability, ChatMessage, ChatParams, ChatResponse, ChatRole, ChatStream, ContentBlock, Dialect,
     DynProvider, ImageSource, JsonSchema, LlmError, LoopContext, LoopDepth, LoopEvent, Provider,
     ProviderData, ProviderMetadata, RateLimits, StopReason, StreamEvent, StreamingError,
-    TerminationReason, ToolCall, ToolChoice, ToolContent, ToolDefinition, ToolError, ToolHandler,
-    ToolLimit, ToolLoopResult, ToolOutput, ToolResult, ToolRetryConfig, Usage, UsageSource,
+    TerminationReason, ToolCall, ToolChoice, ToolContent, ToolDefinition, ToolError, ToolFuture,
+    ToolHandler, ToolLimit, ToolLoopResult, ToolOutput, ToolResult, ToolRetryConfig, Usage,
+    UsageSource,
 };
 pub use toolloop_macros::tool;
 /// MCP servers as tools; with the feature `mcp`.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolloop_core::{
-    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
+    EffectClass, ToolDefinition, ToolFuture, ToolHandler, ToolOutput, read_arguments,
 };
 
 use crate::Jobs;
@@ -31,11 +31,7 @@ impl<Ctx> ToolHandler<Ctx> for BashKill {
         )
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         Box::pin(async move {
             let arguments = read_arguments::<Arguments>(NAME, input)?;
             self.jobs.kill(&arguments.job).await.map(ToolOutput::from)

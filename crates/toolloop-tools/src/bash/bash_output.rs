@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolloop_core::{
-    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
+    EffectClass, ToolDefinition, ToolFuture, ToolHandler, ToolOutput, read_arguments,
 };
 
 use crate::Jobs;
@@ -36,11 +36,7 @@ impl<Ctx> ToolHandler<Ctx> for BashOutput {
         )
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         Box::pin(async move {
             let arguments = read_arguments::<Arguments>(NAME, input)?;
             let wait = arguments.wait_seconds.unwrap_or_default().min(MAX_WAIT);

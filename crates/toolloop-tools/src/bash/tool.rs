@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 use toolloop_core::{
-    BoxFuture, CallContext, EffectClass, ToolCall, ToolDefinition, ToolError, ToolHandler,
+    CallContext, EffectClass, ToolCall, ToolDefinition, ToolError, ToolFuture, ToolHandler,
     ToolOutput, read_arguments,
 };
 
@@ -273,22 +273,13 @@ impl<Ctx> ToolHandler<Ctx> for BashTool {
         definition
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         Box::pin(async move {
             self.run(input, &CallContext::detached(NAME)).await.map(ToolOutput::from)
         })
     }
 
-    fn call<'a>(
-        &'a self,
-        input: Value,
-        call: &'a CallContext,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, input: Value, call: &'a CallContext, _: &'a Ctx) -> ToolFuture<'a> {
         Box::pin(async move { self.run(input, call).await.map(ToolOutput::from) })
     }
 

@@ -4,15 +4,13 @@ use cap_std::fs::Metadata;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolloop_core::{
-    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
-};
+use toolloop_core::{EffectClass, ToolDefinition, ToolError, ToolFuture, ToolHandler};
 
 use super::edits::{Edit, Edited, apply};
 use super::place::{Parents, Place};
 use crate::Root;
 use crate::binary::binary_kind;
-use crate::blocking::run_blocking;
+use crate::blocking::on_thread;
 use crate::output::counted;
 
 /// Changes parts of a text file under a [`Root`], named by their exact text.
@@ -42,16 +40,9 @@ impl<Ctx> ToolHandler<Ctx> for EditFile {
         )
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         let root = self.root.clone();
-        Box::pin(async move {
-            let arguments = read_arguments::<Arguments>(NAME, input)?;
-            run_blocking(move |_| edit(&root, &arguments)).await.map(ToolOutput::from)
-        })
+        on_thread(NAME, input, move |arguments, _| edit(&root, arguments))
     }
 
     fn effect_class(&self) -> EffectClass {

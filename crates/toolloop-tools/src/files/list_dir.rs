@@ -8,12 +8,10 @@ use cap_std::fs::{Dir, DirEntry};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolloop_core::{
-    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
-};
+use toolloop_core::{EffectClass, ToolDefinition, ToolError, ToolFuture, ToolHandler};
 
 use crate::Root;
-use crate::blocking::{Cut, run_blocking};
+use crate::blocking::{Cut, on_thread};
 use crate::output::{printable, size};
 
 /// Lists a folder under a [`Root`], one entry a line, sorted by path.
@@ -43,16 +41,9 @@ impl<Ctx> ToolHandler<Ctx> for ListDir {
         )
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         let root = self.root.clone();
-        Box::pin(async move {
-            let arguments = read_arguments::<Arguments>(NAME, input)?;
-            run_blocking(move |cut| list(&root, &arguments, cut)).await.map(ToolOutput::from)
-        })
+        on_thread(NAME, input, move |arguments, cut| list(&root, arguments, cut))
     }
 
     fn effect_class(&self) -> EffectClass {

@@ -5,13 +5,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolloop_core::{
-    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
-};
+use toolloop_core::{EffectClass, ToolDefinition, ToolError, ToolFuture, ToolHandler};
 
 use crate::Root;
 use crate::binary::binary_kind;
-use crate::blocking::{Cut, run_blocking};
+use crate::blocking::{Cut, on_thread};
 use crate::output::{size, whole_characters};
 
 /// Reads a text file under a [`Root`], or some of its lines.
@@ -48,17 +46,9 @@ impl<Ctx> ToolHandler<Ctx> for ReadFile {
         )
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         let Self { root, max_output } = self.clone();
-        Box::pin(async move {
-            let arguments = read_arguments::<Arguments>(NAME, input)?;
-            let read = move |cut: &Cut| read(&root, &arguments, max_output, cut);
-            run_blocking(read).await.map(ToolOutput::from)
-        })
+        on_thread(NAME, input, move |arguments, cut| read(&root, arguments, max_output, cut))
     }
 
     fn effect_class(&self) -> EffectClass {

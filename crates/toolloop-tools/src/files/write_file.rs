@@ -3,13 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolloop_core::{
-    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
-};
+use toolloop_core::{EffectClass, ToolDefinition, ToolError, ToolFuture, ToolHandler};
 
 use super::place::Parents;
 use crate::Root;
-use crate::blocking::run_blocking;
+use crate::blocking::on_thread;
 use crate::output::{counted, size};
 
 /// Writes a whole file under a [`Root`], with the folders on the way to it.
@@ -37,16 +35,9 @@ impl<Ctx> ToolHandler<Ctx> for WriteFile {
         )
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         let root = self.root.clone();
-        Box::pin(async move {
-            let arguments = read_arguments::<Arguments>(NAME, input)?;
-            run_blocking(move |_| write(&root, &arguments)).await.map(ToolOutput::from)
-        })
+        on_thread(NAME, input, move |arguments, _| write(&root, arguments))
     }
 
     fn effect_class(&self) -> EffectClass {

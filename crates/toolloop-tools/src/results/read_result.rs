@@ -5,12 +5,10 @@ use std::io::{Read, Seek, SeekFrom};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolloop_core::{
-    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
-};
+use toolloop_core::{EffectClass, ToolDefinition, ToolError, ToolFuture, ToolHandler};
 
 use crate::ResultStore;
-use crate::blocking::run_blocking;
+use crate::blocking::on_thread;
 use crate::output::whole_characters;
 
 /// Reads on in a result that a [`ResultStore`] holds, by bytes: a result may be one long line.
@@ -35,16 +33,9 @@ impl<Ctx> ToolHandler<Ctx> for ReadResult {
         )
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         let store = self.store.clone();
-        Box::pin(async move {
-            let arguments = read_arguments::<Arguments>(NAME, input)?;
-            run_blocking(move |_| read(&store, &arguments)).await.map(ToolOutput::from)
-        })
+        on_thread(NAME, input, move |arguments, _| read(&store, arguments))
     }
 
     fn effect_class(&self) -> EffectClass {

@@ -7,13 +7,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolloop_core::{
-    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
-};
+use toolloop_core::{EffectClass, ToolDefinition, ToolError, ToolFuture, ToolHandler};
 
 use super::walk::{Ignored, Walked, path_pattern, walk};
 use crate::Root;
-use crate::blocking::{Cut, Patience, run_blocking};
+use crate::blocking::{Cut, Patience, on_thread};
 use crate::output::{counted, printable};
 
 /// Finds files under a [`Root`] by a pattern for their paths, sorted by path.
@@ -41,16 +39,9 @@ impl<Ctx> ToolHandler<Ctx> for Glob {
         )
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         let root = self.root.clone();
-        Box::pin(async move {
-            let arguments = read_arguments::<Arguments>(NAME, input)?;
-            run_blocking(move |cut| find(&root, &arguments, cut)).await.map(ToolOutput::from)
-        })
+        on_thread(NAME, input, move |arguments, cut| find(&root, arguments, cut))
     }
 
     fn effect_class(&self) -> EffectClass {

@@ -11,14 +11,12 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use toolloop_core::{
-    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
-};
+use toolloop_core::{EffectClass, ToolDefinition, ToolError, ToolFuture, ToolHandler};
 
 use super::matches::Matches;
 use super::walk::{Ignored, Walked, path_pattern, walk};
 use crate::Root;
-use crate::blocking::{Cut, Patience, run_blocking};
+use crate::blocking::{Patience, on_thread};
 use crate::output::counted;
 
 /// Searches the text files under a [`Root`] for a regular expression, as ripgrep does.
@@ -56,18 +54,10 @@ impl<Ctx> ToolHandler<Ctx> for Grep {
         )
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         let Self { root, time_limit } = self.clone();
-        Box::pin(async move {
-            let arguments = read_arguments::<Arguments>(NAME, input)?;
-            let search = move |cut: &Cut| {
-                Search::new(&root, &arguments, &Patience::new(cut, time_limit))?.run()
-            };
-            run_blocking(search).await.map(ToolOutput::from)
+        on_thread(NAME, input, move |arguments, cut| {
+            Search::new(&root, arguments, &Patience::new(cut, time_limit))?.run()
         })
     }
 

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolloop_core::{
-    BoxFuture, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput, read_arguments,
+    EffectClass, ToolDefinition, ToolError, ToolFuture, ToolHandler, ToolOutput, read_arguments,
 };
 
 use super::client::{Fetched, Web, max_body};
@@ -92,11 +92,7 @@ impl<Ctx> ToolHandler<Ctx> for FetchUrl {
         )
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         Box::pin(self.fetch(input))
     }
 

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use toolloop_core::{
-    BoxFuture, CallContext, EffectClass, ToolDefinition, ToolError, ToolHandler, ToolOutput,
-};
+use toolloop_core::{CallContext, EffectClass, ToolDefinition, ToolFuture, ToolHandler};
 
 use crate::tool::ToolRegistry;
 
@@ -19,8 +17,7 @@ use crate::tool::ToolRegistry;
 ///
 /// ```
 /// use toolloop::intercept::{ToolInterceptor, ToolInterceptors, ToolNext, ToolRequest};
-/// use toolloop::provider::BoxFuture;
-/// use toolloop::{ToolCall, ToolError, ToolOutput, ToolRegistry, tool};
+/// use toolloop::{ToolCall, ToolError, ToolFuture, ToolRegistry, tool};
 ///
 /// /// Reads a file.
 /// #[tool(read_only)]
@@ -32,11 +29,7 @@ use crate::tool::ToolRegistry;
 /// struct Fence;
 ///
 /// impl ToolInterceptor for Fence {
-///     fn call<'a>(
-///         &'a self,
-///         request: ToolRequest<'a, ()>,
-///         next: ToolNext<'a, ()>,
-///     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+///     fn call<'a>(&'a self, request: ToolRequest<'a>, next: ToolNext<'a>) -> ToolFuture<'a> {
 ///         Box::pin(async move {
 ///             if request.input["path"].as_str().is_some_and(|path| path.starts_with("/etc")) {
 ///                 return Err(ToolError::new("/etc is off limits; look elsewhere."));
@@ -61,27 +54,19 @@ use crate::tool::ToolRegistry;
 /// ```
 pub trait ToolInterceptor<Ctx = ()>: Send + Sync {
     /// Answers a call, as a rule with what [`ToolNext::run`] gives.
-    fn call<'a>(
-        &'a self,
-        request: ToolRequest<'a, Ctx>,
-        next: ToolNext<'a, Ctx>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+    fn call<'a>(&'a self, request: ToolRequest<'a, Ctx>, next: ToolNext<'a, Ctx>)
+    -> ToolFuture<'a>;
 }
 
 impl<Ctx, F> ToolInterceptor<Ctx> for F
 where
-    F: for<'a> Fn(
-            ToolRequest<'a, Ctx>,
-            ToolNext<'a, Ctx>,
-        ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>
-        + Send
-        + Sync,
+    F: for<'a> Fn(ToolRequest<'a, Ctx>, ToolNext<'a, Ctx>) -> ToolFuture<'a> + Send + Sync,
 {
     fn call<'a>(
         &'a self,
         request: ToolRequest<'a, Ctx>,
         next: ToolNext<'a, Ctx>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    ) -> ToolFuture<'a> {
         self(request, next)
     }
 }
@@ -117,10 +102,7 @@ impl<'a, Ctx> ToolNext<'a, Ctx> {
     ///
     /// # Errors
     /// Those of the tool and of the interceptors behind.
-    pub fn run(
-        &self,
-        request: ToolRequest<'a, Ctx>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    pub fn run(&self, request: ToolRequest<'a, Ctx>) -> ToolFuture<'a> {
         match self.interceptors.split_first() {
             Some((first, interceptors)) => first.call(request, ToolNext { interceptors, ..*self }),
             None => self.handler.call(request.input, request.call, request.ctx),
@@ -203,23 +185,14 @@ impl<Ctx: Send + Sync> ToolHandler<Ctx> for Intercepted<Ctx> {
         self.handler.definition()
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        ctx: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, ctx: &'a Ctx) -> ToolFuture<'a> {
         Box::pin(async move {
             let call = CallContext::detached(&self.name);
             self.call(input, &call, ctx).await
         })
     }
 
-    fn call<'a>(
-        &'a self,
-        input: Value,
-        call: &'a CallContext,
-        ctx: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, input: Value, call: &'a CallContext, ctx: &'a Ctx) -> ToolFuture<'a> {
         let next = ToolNext { interceptors: &self.interceptors, handler: &*self.handler };
         next.run(ToolRequest { name: &self.name, input, call, ctx })
     }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 
 use serde_json::Value;
-use toolloop_core::{BoxFuture, ToolDefinition, ToolError, ToolHandler, ToolOutput};
+use toolloop_core::{ToolDefinition, ToolError, ToolFuture, ToolHandler, ToolOutput};
 
 /// A tool from an async closure of its arguments.
 ///
@@ -78,11 +78,7 @@ where
         self.definition.clone()
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        _: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, _: &'a Ctx) -> ToolFuture<'a> {
         let future = (self.handler)(input);
         Box::pin(async move { future.await.map(Into::into) })
     }
@@ -99,11 +95,7 @@ where
         self.definition.clone()
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        ctx: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, ctx: &'a Ctx) -> ToolFuture<'a> {
         let future = (self.handler)(input, ctx);
         Box::pin(async move { future.await.map(Into::into) })
     }

@@ -39,8 +39,8 @@ pub use toolloop_core::{
     CallContext, CompactionConfig, CompactionMethod, DetectionAction, EffectClass, LoopAction,
     LoopContext, LoopDepth, LoopDetection, LoopDetectionConfig, LoopDetectorConfig, LoopEvent,
     LoopKind, ObservationMaskingConfig, RetryPredicate, StopContext, StopDecision,
-    TerminationReason, ToolContent, ToolError, ToolHandler, ToolImage, ToolLoopResult, ToolOutput,
-    ToolRetryConfig,
+    TerminationReason, ToolContent, ToolError, ToolFuture, ToolHandler, ToolImage, ToolLoopResult,
+    ToolOutput, ToolRetryConfig,
 };
 
 pub(crate) use pipeline::run_pipeline;

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use toolloop_core::{
-    BoxFuture, CallContext, ChatMessage, ChatParams, ChatRole, ContentBlock, DynProvider,
-    EffectClass, LlmError, LoopDepth, LoopEvent, TerminationReason, ToolDefinition, ToolError,
+    CallContext, ChatMessage, ChatParams, ChatRole, ContentBlock, DynProvider, EffectClass,
+    LlmError, LoopDepth, LoopEvent, TerminationReason, ToolDefinition, ToolError, ToolFuture,
     ToolHandler, ToolLoopResult, ToolOutput, read_arguments,
 };
 
@@ -115,20 +115,11 @@ impl<Ctx: LoopDepth + 'static> ToolHandler<Ctx> for TaskTool<Ctx> {
         )
     }
 
-    fn execute<'a>(
-        &'a self,
-        input: Value,
-        ctx: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, input: Value, ctx: &'a Ctx) -> ToolFuture<'a> {
         Box::pin(async move { self.run(input, &CallContext::detached(NAME), ctx).await })
     }
 
-    fn call<'a>(
-        &'a self,
-        input: Value,
-        call: &'a CallContext,
-        ctx: &'a Ctx,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, input: Value, call: &'a CallContext, ctx: &'a Ctx) -> ToolFuture<'a> {
         Box::pin(self.run(input, call, ctx))
     }
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use toolloop::provider::BoxFuture;
-use toolloop::tool::{CallContext, CancellationToken, ToolError, ToolHandler, ToolOutput};
+use toolloop::tool::{CallContext, CancellationToken, ToolFuture, ToolHandler};
 use toolloop::{ChatMessage, LoopEvent, StreamEvent, TerminationReason, ToolDefinition};
 
 use super::support::{Sim, act, call, reply, says, text};
@@ -193,16 +192,11 @@ impl ToolHandler for Watcher {
         act("chatty", &Default::default()).definition
     }
 
-    fn execute<'a>(&'a self, _: Value, (): &'a ()) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn execute<'a>(&'a self, _: Value, (): &'a ()) -> ToolFuture<'a> {
         unreachable!("the loop uses `call`")
     }
 
-    fn call<'a>(
-        &'a self,
-        _: Value,
-        call: &'a CallContext,
-        (): &'a (),
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, _: Value, call: &'a CallContext, (): &'a ()) -> ToolFuture<'a> {
         *self.seen.lock().unwrap() = Some(call.clone());
         call.progress("at it");
         Box::pin(std::future::pending())

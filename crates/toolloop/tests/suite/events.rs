@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolloop::provider::BoxFuture;
 use toolloop::tool::{
     CachedResult, CallContext, CompactionMethod, ExtractedResult, LoopAction, ProcessedResult,
-    StopDecision, ToolApproval, ToolError, ToolHandler, ToolLoopConfig, ToolLoopResult, ToolOutput,
+    StopDecision, ToolApproval, ToolFuture, ToolHandler, ToolLoopConfig, ToolLoopResult,
     ToolResultCacher, ToolResultExtractor, ToolResultProcessor, tool_loop,
 };
 use toolloop::{
@@ -66,19 +66,10 @@ async fn progress_is_heard_as_it_is_told_also_from_another_task() {
         fn definition(&self) -> ToolDefinition {
             act("report", &Default::default()).definition
         }
-        fn execute<'a>(
-            &'a self,
-            _: Value,
-            (): &'a (),
-        ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        fn execute<'a>(&'a self, _: Value, (): &'a ()) -> ToolFuture<'a> {
             unreachable!("the loop uses `call`")
         }
-        fn call<'a>(
-            &'a self,
-            _: Value,
-            call: &'a CallContext,
-            (): &'a (),
-        ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        fn call<'a>(&'a self, _: Value, call: &'a CallContext, (): &'a ()) -> ToolFuture<'a> {
             Box::pin(async move {
                 let elsewhere = call.clone();
                 let task = tokio::spawn(async move {

@@ -10,10 +10,9 @@ use toolloop::intercept::{
     ToolRequest, as_stream,
 };
 use toolloop::provider::BoxFuture;
-use toolloop::tool::{EffectClass, ToolHandler};
+use toolloop::tool::{EffectClass, ToolFuture, ToolHandler};
 use toolloop::{
     ChatMessage, ChatParams, ChatResponse, ChatStream, DynProvider, LlmError, StreamExt, ToolCall,
-    ToolError, ToolOutput,
 };
 
 use super::support::{Ledger, Sim, act, call, reply, says};
@@ -47,11 +46,7 @@ impl ModelInterceptor for Notes {
 }
 
 impl ToolInterceptor for Notes {
-    fn call<'a>(
-        &'a self,
-        request: ToolRequest<'a>,
-        next: ToolNext<'a>,
-    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn call<'a>(&'a self, request: ToolRequest<'a>, next: ToolNext<'a>) -> ToolFuture<'a> {
         Box::pin(async move {
             let started = Instant::now();
             self.note(&format!("{} {}", request.name, request.call.call_id()), started);
@@ -146,10 +141,7 @@ fn briefly<'a>(
     })
 }
 
-fn no_digits<'a>(
-    request: ToolRequest<'a>,
-    next: ToolNext<'a>,
-) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+fn no_digits<'a>(request: ToolRequest<'a>, next: ToolNext<'a>) -> ToolFuture<'a> {
     Box::pin(async move {
         let mut output = next.run(request).await?;
         output.content.text = output.content.text.replace(|c: char| c.is_ascii_digit(), "*");
@@ -186,11 +178,7 @@ async fn an_intercepted_tool_is_what_it_was() {
         fn definition(&self) -> toolloop::ToolDefinition {
             act("read", &Ledger::default()).definition
         }
-        fn execute<'a>(
-            &'a self,
-            _: serde_json::Value,
-            (): &'a (),
-        ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        fn execute<'a>(&'a self, _: serde_json::Value, (): &'a ()) -> ToolFuture<'a> {
             Box::pin(async { Ok("read".into()) })
         }
         fn effect_class(&self) -> EffectClass {

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use toolloop::provider::BoxFuture;
 use toolloop::tool::{
-    CallContext, EffectClass, ToolContent, ToolError, ToolHandler, ToolOutput, ToolRegistry,
-    ToolRetryConfig, tool_fn, tool_fn_with_ctx,
+    CallContext, EffectClass, ToolContent, ToolError, ToolFuture, ToolHandler, ToolOutput,
+    ToolRegistry, ToolRetryConfig, tool_fn, tool_fn_with_ctx,
 };
 use toolloop::{JsonSchema, ToolCall, ToolDefinition, ToolResult};
 
@@ -195,10 +194,10 @@ async fn every_try_of_a_call_has_its_idempotency_key_and_no_other_call_has_it() 
         fn definition(&self) -> ToolDefinition {
             ToolDefinition { retry: Some(ToolRetryConfig::default()), ..named("pay") }
         }
-        fn execute<'a>(&'a self, _: Value, (): &'a ()) -> Running<'a> {
+        fn execute<'a>(&'a self, _: Value, (): &'a ()) -> ToolFuture<'a> {
             unreachable!("the loop uses `call`")
         }
-        fn call<'a>(&'a self, _: Value, call: &'a CallContext, (): &'a ()) -> Running<'a> {
+        fn call<'a>(&'a self, _: Value, call: &'a CallContext, (): &'a ()) -> ToolFuture<'a> {
             let mut keys = self.0.lock().unwrap();
             keys.push((call.call_id().to_owned(), call.idempotency_key().to_owned()));
             let fails = keys.len().is_multiple_of(2);
@@ -273,8 +272,6 @@ async fn each_try_has_the_time_limit_to_itself() {
     160 a cut
     ");
 }
-
-type Running<'a> = BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
 /// A run with one call to a tool that fails so many times with these words.
 fn flaky(retry: ToolRetryConfig, failures: u32, words: &'static str) -> Sim {

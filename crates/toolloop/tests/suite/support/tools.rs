@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use toolloop::tool::{CallContext, ToolError, ToolHandler, ToolOutput};
+use toolloop::tool::{CallContext, ToolError, ToolFuture, ToolHandler};
 use toolloop::{JsonSchema, ToolDefinition};
 
 /// What tools really did, `ms id word` a line: started, finished, failed or cut.
@@ -54,11 +54,11 @@ impl ToolHandler for ActTool {
         self.time_limit
     }
 
-    fn execute<'a>(&'a self, _: Value, (): &'a ()) -> Acting<'a> {
+    fn execute<'a>(&'a self, _: Value, (): &'a ()) -> ToolFuture<'a> {
         unreachable!("the loop uses `call`")
     }
 
-    fn call<'a>(&'a self, input: Value, call: &'a CallContext, (): &'a ()) -> Acting<'a> {
+    fn call<'a>(&'a self, input: Value, call: &'a CallContext, (): &'a ()) -> ToolFuture<'a> {
         Box::pin(async move {
             let mut entry = Entry::open(&self.ledger, call.call_id());
             for line in input["progress"].as_array().into_iter().flatten() {
@@ -83,8 +83,6 @@ impl ToolHandler for ActTool {
         })
     }
 }
-
-type Acting<'a> = toolloop::provider::BoxFuture<'a, Result<ToolOutput, ToolError>>;
 
 impl Default for Ledger {
     fn default() -> Self {
