@@ -7,6 +7,8 @@ use divan::{Bencher, black_box};
 use toolloop_core::dialect::{Dialect, StreamProcessor, ToolLimit};
 use toolloop_core::{ReplyAssembler, StopReason, StreamEvent, ToolDefinition};
 
+use crate::codec::{self, openai_chat::OpenAiChat};
+
 const DELTAS: usize = 1000;
 const DIALECTS: [Dialect; 3] = [Dialect::Native, Dialect::Xml, Dialect::Caret];
 
@@ -42,15 +44,28 @@ fn process(dialect: Dialect, events: Vec<StreamEvent>, mut take: impl FnMut(Stre
     let mut processor = StreamProcessor::new(dialect, &tools(), ToolLimit::One);
     let mut out = VecDeque::new();
     for event in events {
-        if processor.lets_pass(&event) {
-            take(event);
-            continue;
-        }
-        processor.handle(event, &mut out).expect("one call at most");
-        while let Some(event) = out.pop_front() {
-            take(event);
-        }
+        read(&mut processor, event, &mut out, &mut take);
     }
+}
+
+/// What the processor makes of one event.
+fn read(
+    processor: &mut StreamProcessor,
+    event: StreamEvent,
+    out: &mut VecDeque<StreamEvent>,
+    mut take: impl FnMut(StreamEvent),
+) {
+    if processor.lets_pass(&event) {
+        return take(event);
+    }
+    processor.handle(event, out).expect("one call at most");
+    while let Some(event) = out.pop_front() {
+        take(event);
+    }
+}
+
+fn push(assembler: &mut ReplyAssembler, event: StreamEvent) {
+    black_box(assembler.push(event)).expect("no contradiction");
 }
 
 #[divan::bench(args = DIALECTS, counters = [ItemsCount::new(DELTAS)])]
@@ -70,9 +85,23 @@ fn call_alone(bencher: Bencher) {
 fn answer_assembled(bencher: Bencher, dialect: Dialect) {
     bencher.with_inputs(answer).bench_values(|events| {
         let mut assembler = ReplyAssembler::detached();
-        process(dialect, events, |event| {
-            black_box(assembler.push(event)).expect("no contradiction");
-        });
+        process(dialect, events, |event| push(&mut assembler, event));
         assembler.finish()
+    });
+}
+
+/// For the guard: so many text deltas from their bytes to the events of a follower.
+pub(crate) fn assemble_some(steps: usize) {
+    let mut assembler = ReplyAssembler::detached();
+    codec::each_event::<OpenAiChat>(steps, |event| push(&mut assembler, event));
+}
+
+/// For the guard: the same, read in a dialect.
+pub(crate) fn assemble_some_in_dialect(steps: usize) {
+    let mut assembler = ReplyAssembler::detached();
+    let mut processor = StreamProcessor::new(Dialect::Xml, &tools(), ToolLimit::One);
+    let mut out = VecDeque::new();
+    codec::each_event::<OpenAiChat>(steps, |event| {
+        read(&mut processor, event, &mut out, |event| push(&mut assembler, event));
     });
 }

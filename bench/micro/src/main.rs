@@ -3,12 +3,16 @@
 //! ```text
 //! target/release/micro [WORD]       all, or those whose path contains the word
 //! cargo run --release -p micro --features allocations -- [WORD]     with allocations
+//! target/release/micro guard        instructions counted, and held against limits
 //! ```
+
+use std::process::ExitCode;
 
 mod assembler;
 mod codec;
 mod delta;
 mod dialect;
+mod guard;
 mod request;
 mod run;
 mod tool;
@@ -17,8 +21,13 @@ mod tool;
 #[global_allocator]
 static ALLOC: divan::AllocProfiler = divan::AllocProfiler::system();
 
-fn main() {
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("guard", words)) = words.split_first().map(|(first, rest)| (&**first, rest)) {
+        return guard::main(words);
+    }
     divan::Divan::from_args().run_benches();
+    ExitCode::SUCCESS
 }
 
 /// A chunk of OpenAI Chat Completions with this text delta.

@@ -31,6 +31,16 @@ pub(crate) fn params_after(iterations: u32) -> Arc<ChatParams> {
     Arc::clone(Prepared::new(iterations, 0, 1).run.params())
 }
 
+/// For the guard: so many iterations of one call each, after `PAST` of the same.
+pub(crate) fn iterate_after<const PAST: u32>(steps: usize) {
+    black_box(Prepared::new(PAST, 400, 1).only(steps).run());
+}
+
+/// For the guard: so many calls, 64 to a reply.
+pub(crate) fn call_among_64(steps: usize) {
+    black_box(Prepared::new(1, 40, 64).only(steps / 64).run());
+}
+
 /// A run in mid-conversation, and what the model and the tools will say next.
 struct Prepared {
     run: Run,
@@ -53,6 +63,13 @@ impl Prepared {
         run = Self { run, replies, results }.run();
         let (replies, results) = script(past..past + iterations);
         Self { run, replies, results }
+    }
+
+    /// So few of the iterations to come; what these say was prepared all the same, so that only
+    /// the run itself costs more where there are more of them.
+    fn only(mut self, iterations: usize) -> Self {
+        self.replies.drain(..self.replies.len() - iterations);
+        self
     }
 
     /// Drives the run until the model is asked for a reply that it does not have.

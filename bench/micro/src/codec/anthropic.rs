@@ -7,7 +7,7 @@ use toolloop_providers::codec::anthropic::{MessagesDecoder, Options, encode};
 use super::Api;
 
 /// Messages.
-pub(super) struct Anthropic;
+pub(crate) struct Anthropic;
 
 impl Api for Anthropic {
     type Decoder = MessagesDecoder;

@@ -7,7 +7,7 @@ use toolloop_providers::codec::gemini::{GeminiDecoder, encode};
 use super::Api;
 
 /// Gemini, whose events all report the usage so far, which the decoder hands on.
-pub(super) struct Gemini;
+pub(crate) struct Gemini;
 
 impl Api for Gemini {
     type Decoder = GeminiDecoder;

@@ -3,11 +3,11 @@
 //! Each API has a file here with its text event in the form its documentation shows, and with
 //! the least that a client could read of it: a struct of borrowed fields, parsed by serde.
 
-mod anthropic;
-mod gemini;
-mod ollama;
-mod openai_chat;
-mod openai_responses;
+pub(crate) mod anthropic;
+pub(crate) mod gemini;
+pub(crate) mod ollama;
+pub(crate) mod openai_chat;
+pub(crate) mod openai_responses;
 
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use bytes::Bytes;
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use toolloop_core::ChatParams;
+use toolloop_core::{ChatParams, StreamEvent};
 use toolloop_providers::codec::{Decoder, Events, Frames, outgoing};
 
 use self::anthropic::Anthropic;
@@ -26,7 +26,7 @@ use self::openai_responses::OpenAiResponses;
 use crate::run::params_after;
 
 /// What the benches need of an API.
-trait Api {
+pub(crate) trait Api {
     type Decoder: Decoder;
 
     /// The data of the events before the first text.
@@ -149,6 +149,52 @@ fn check_conversation(bencher: Bencher, iterations: u32) {
     });
 }
 
+/// For the guard: decodes so many text deltas.
+pub(crate) fn decode_some<A: Api>(steps: usize) {
+    decode_each::<A>(&Text::Plain.events::<A>(), steps);
+}
+
+fn decode_each<A: Api>(data: &[String], steps: usize) {
+    let (mut decoder, mut events) = (opened::<A>(), Events::new());
+    for data in data.iter().cycle().take(steps) {
+        take(&mut decoder, data, &mut events);
+    }
+}
+
+/// For the guard: decodes so many text deltas, and hands on what they become.
+pub(crate) fn each_event<A: Api>(steps: usize, mut handle: impl FnMut(StreamEvent)) {
+    let data = Text::Plain.events::<A>();
+    let (mut decoder, mut events) = (opened::<A>(), Events::new());
+    for data in data.iter().cycle().take(steps) {
+        decoder.handle_data(data, &mut events).expect("an event");
+        events.drain(..).for_each(&mut handle);
+    }
+}
+
+/// For the guard: reads so many text deltas with the least parse.
+pub(crate) fn parse_some<A: Api>(steps: usize) {
+    let data = Text::Plain.events::<A>();
+    for data in data.iter().cycle().take(steps) {
+        black_box(A::least_parse(black_box(data))).expect("an event");
+    }
+}
+
+/// For the guard: encodes the same request so many times, all of it.
+pub(crate) fn encode_whole_again<A: Api>(steps: usize) {
+    let params = ChatParams::clone(&params_after(300));
+    for _ in 0..steps {
+        black_box(A::encode(black_box(&params)));
+    }
+}
+
+/// For the guard: encodes the same request of a run so many times.
+pub(crate) fn encode_next<A: Api>(steps: usize) {
+    let params = params_after(300);
+    for _ in 0..steps {
+        black_box(A::encode(black_box(&params)));
+    }
+}
+
 /// A decoder in the middle of a text, which has seen what it may learn from.
 fn opened<A: Api>() -> A::Decoder {
     let (mut decoder, mut events) = (A::Decoder::default(), Events::new());
@@ -168,8 +214,6 @@ fn take(decoder: &mut impl Decoder, data: &str, events: &mut Events) {
 
 #[cfg(test)]
 mod tests {
-    use toolloop_core::StreamEvent;
-
     use super::*;
 
     /// Decoder and struct read the same text, or their costs could not be compared.

@@ -7,7 +7,7 @@ use toolloop_providers::codec::ollama::{OllamaDecoder, encode};
 use super::Api;
 
 /// Ollama's own API, whose lines bear the time.
-pub(super) struct Ollama;
+pub(crate) struct Ollama;
 
 impl Api for Ollama {
     type Decoder = OllamaDecoder;

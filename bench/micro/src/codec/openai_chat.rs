@@ -7,11 +7,11 @@ use toolloop_core::ChatParams;
 use toolloop_providers::codec::Events;
 use toolloop_providers::codec::openai_chat::{ChatDecoder, Quirks, encode};
 
-use super::{Api, EVENTS, Text, opened, take};
+use super::{Api, EVENTS, Text, decode_each, opened, take};
 use crate::chunk;
 
 /// Chat Completions.
-pub(super) struct OpenAiChat;
+pub(crate) struct OpenAiChat;
 
 impl Api for OpenAiChat {
     type Decoder = ChatDecoder;
@@ -34,17 +34,25 @@ impl Api for OpenAiChat {
 /// the chunk before, and all of them are parsed.
 #[divan::bench(counters = [ItemsCount::new(EVENTS)])]
 fn decode_dated_chunks(bencher: Bencher) {
-    let dated = |number: usize, chunk: String| {
-        chunk.replace("\"created\":1760000000", &format!("\"created\":{}", 1760000001 + number))
-    };
-    let chunks = Text::Plain.events::<OpenAiChat>().into_iter().enumerate();
-    let chunks: Vec<_> = chunks.map(|(number, chunk)| dated(number, chunk)).collect();
-    let mut events = Events::new();
+    let (chunks, mut events) = (dated_chunks(), Events::new());
     bencher.with_inputs(opened::<OpenAiChat>).bench_local_refs(|decoder| {
         for chunk in &chunks {
             take(decoder, chunk, &mut events);
         }
     });
+}
+
+/// For the guard: decodes so many text deltas that bear the time.
+pub(crate) fn decode_some_dated(steps: usize) {
+    decode_each::<OpenAiChat>(&dated_chunks(), steps);
+}
+
+fn dated_chunks() -> Vec<String> {
+    let dated = |number: usize, chunk: String| {
+        chunk.replace("\"created\":1760000000", &format!("\"created\":{}", 1760000001 + number))
+    };
+    let chunks = Text::Plain.events::<OpenAiChat>().into_iter().enumerate();
+    chunks.map(|(number, chunk)| dated(number, chunk)).collect()
 }
 
 #[derive(Deserialize)]

@@ -7,7 +7,7 @@ use toolloop_providers::codec::openai_responses::{Quirks, ResponsesDecoder, enco
 use super::Api;
 
 /// Responses, whose events are numbered.
-pub(super) struct OpenAiResponses;
+pub(crate) struct OpenAiResponses;
 
 impl Api for OpenAiResponses {
     type Decoder = ResponsesDecoder;
