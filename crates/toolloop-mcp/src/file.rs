@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use toolloop_platform::names_a_secret;
 
 use crate::config::{ServerAddress, ServerCommand, ServerConfig, ServerTransport};
-use crate::environment::is_secret;
 use crate::error::McpError;
 use crate::expand::expand;
 
@@ -106,7 +106,7 @@ fn server(
     let expand = |text: &str| {
         expand(text, &|name| {
             let value = variable(name)?;
-            if is_secret(name) {
+            if names_a_secret(name) {
                 secrets.borrow_mut().push(value.clone().into());
             }
             Some(value)

@@ -3,17 +3,14 @@
 //! TLS is rustls with ring, handed to reqwest ready-made, because a library must not install a
 //! crypto provider for the whole process. Certificates are judged by the platform's own store.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
 use reqwest::redirect;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rustls::client::danger::ServerCertVerifier;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::Verifier;
 use secrecy::ExposeSecret;
+use toolloop_platform::http_client;
 
 use crate::config::ServerAddress;
 
@@ -50,28 +47,11 @@ fn client() -> Result<reqwest::Client, String> {
             false => attempt.stop(),
         }
     });
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls_config().map_err(|error| error.to_string())?)
-        .user_agent(concat!("toolloop/", env!("CARGO_PKG_VERSION")))
+    http_client()
+        .map_err(|error| error.to_string())?
         .tcp_nodelay(true)
         .connect_timeout(Duration::from_secs(10))
         .redirect(same_server)
         .build()
         .map_err(|error| error.to_string())
-}
-
-fn tls_config() -> Result<ClientConfig, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()?;
-    let mut config = match Verifier::new(provider) {
-        Ok(verifier) => {
-            let verifier: Arc<dyn ServerCertVerifier> = Arc::new(verifier);
-            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
-        }
-        // No roots (a bare container): servers without TLS still work, the others are not trusted.
-        Err(_) => builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
-    };
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
 }

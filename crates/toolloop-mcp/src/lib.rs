@@ -41,7 +41,6 @@ mod connection;
 mod content;
 mod elicitation;
 mod ending;
-mod environment;
 mod error;
 mod expand;
 mod file;

@@ -13,9 +13,9 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tokio::process::Command;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use toolloop_platform::inherited;
 
 use crate::config::{Pipe, ServerCommand};
-use crate::environment::inherited;
 
 /// A running program. It leads a session of its own: one signal reaches every process that it
 /// started, and Ctrl-C in a terminal reaches none. Dropping it kills them all.

@@ -1,55 +1,21 @@
 //! The HTTP client that providers use unless they are given one.
-//!
-//! TLS is rustls with ring, handed to reqwest ready-made: a library must not install a crypto
-//! provider for the whole process, and reqwest alone would want one installed. Certificates are
-//! judged by the platform's own store, so that the roots which an administrator added (a company
-//! proxy) are good here too; the roots compiled in by `webpki-roots` would not know them.
-
-use std::sync::{Arc, OnceLock};
 
 use reqwest::redirect;
-use rustls::client::danger::ServerCertVerifier;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::Verifier;
 use toolloop_core::LlmError;
+use toolloop_platform::http_client;
 
 use super::Timeouts;
+use super::failure::root_cause;
 
 /// A client of its own, with its own pool: connections belong to the runtime that opened them,
 /// so one pool for the whole process would outlive its runtime.
 pub(crate) fn default_client(timeouts: &Timeouts) -> Result<reqwest::Client, LlmError> {
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls_config()?.clone())
-        .user_agent(concat!("toolloop/", env!("CARGO_PKG_VERSION")))
+    http_client()
+        .map_err(|error| LlmError::InvalidRequest(format!("TLS is not available: {error}").into()))?
         .tcp_nodelay(true)
         .connect_timeout(timeouts.connect)
         // A redirected POST would become a GET, and a key must not follow a redirect.
         .redirect(redirect::Policy::none())
         .build()
-        .map_err(|error| LlmError::InvalidRequest(super::failure::root_cause(&error).into()))
-}
-
-/// Made once: reading the platform's roots takes milliseconds.
-fn tls_config() -> Result<&'static ClientConfig, LlmError> {
-    static CONFIG: OnceLock<Result<ClientConfig, rustls::Error>> = OnceLock::new();
-    CONFIG
-        .get_or_init(new_tls_config)
-        .as_ref()
-        .map_err(|error| LlmError::InvalidRequest(format!("TLS is not available: {error}").into()))
-}
-
-fn new_tls_config() -> Result<ClientConfig, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()?;
-    let mut config = match Verifier::new(provider) {
-        Ok(verifier) => {
-            let verifier: Arc<dyn ServerCertVerifier> = Arc::new(verifier);
-            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
-        }
-        // No roots (a bare container): servers without TLS still work, the others are not trusted.
-        Err(_) => builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
-    };
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
+        .map_err(|error| LlmError::InvalidRequest(root_cause(&error).into()))
 }

@@ -5,7 +5,6 @@
 
 mod bash_kill;
 mod bash_output;
-mod environment;
 mod group;
 mod jobs;
 mod process;

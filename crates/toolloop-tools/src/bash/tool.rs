@@ -16,8 +16,8 @@ use toolloop_core::{
     CallContext, EffectClass, ToolCall, ToolDefinition, ToolError, ToolFuture, ToolHandler,
     ToolOutput, read_arguments,
 };
+use toolloop_platform::inherited;
 
-use super::environment::scrubbed;
 use super::process::{End, Output, Running};
 use super::progress::Progress;
 use super::report::{ending, with_last_line};
@@ -196,7 +196,7 @@ impl BashTool {
     ) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", LAUNCHER, "sh", script]);
-        command.env_clear().envs(scrubbed(variables));
+        command.env_clear().envs(inherited(variables)).envs(UNATTENDED);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(dir) = &self.working_dir {
             command.current_dir(dir);
@@ -344,6 +344,14 @@ const LAUNCHER: &str = "read -r begin || exit; \
     exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; \
     command -v bash >/dev/null && exec bash -c -- \"$1\" </dev/null; \
     exec sh -c -- \"$1\" </dev/null";
+/// Nobody sits at a terminal: no colours, no pager, no question.
+const UNATTENDED: [(&str, &str); 5] = [
+    ("TERM", "dumb"),
+    ("NO_COLOR", "1"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+];
 /// What programs say when a sandbox stops them.
 const REFUSALS: [&str; 9] = [
     "ermission denied",

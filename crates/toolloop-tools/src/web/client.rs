@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, Response, Url, header, redirect};
-use rustls::client::danger::ServerCertVerifier;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::Verifier;
 use toolloop_core::ToolError;
+use toolloop_platform::http_client;
 
 use super::addresses::is_public;
 use crate::output::size;
@@ -95,9 +93,8 @@ impl Settings {
 
     fn client(&self) -> Result<&Client, String> {
         let client = self.client.get_or_init(|| {
-            Client::builder()
-                .tls_backend_preconfigured(tls_config().map_err(|error| error.to_string())?)
-                .user_agent(concat!("toolloop/", env!("CARGO_PKG_VERSION")))
+            http_client()
+                .map_err(|error| error.to_string())?
                 .dns_resolver(PublicNames { private_hosts: self.private_hosts.clone() })
                 // A proxy would look names up itself, where nothing can be checked.
                 .no_proxy()
@@ -162,23 +159,6 @@ fn root_cause(error: &dyn Error) -> String {
         cause = source;
     }
     cause.to_string()
-}
-
-/// As the providers' client has it: ring by hand, because a library must not install a crypto
-/// provider for the process, and the platform's roots, which know those of the administrator.
-fn tls_config() -> Result<ClientConfig, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()?;
-    let mut config = match Verifier::new(provider) {
-        Ok(verifier) => {
-            let verifier: Arc<dyn ServerCertVerifier> = Arc::new(verifier);
-            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
-        }
-        Err(_) => builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth(),
-    };
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(config)
 }
 
 /// The size above which a page is cut, for people.

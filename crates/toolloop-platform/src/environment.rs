@@ -1,23 +1,24 @@
-//! [`scrubbed`]: the environment that commands see, without what looks like a secret.
+//! [`inherited`]: the variables of this process that a program it starts gets to see.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
-/// The variables that a command gets of `variables`.
+/// `variables` without those that look like a secret, by their name or because the value is an
+/// address with a password in it.
 ///
-/// Keeps a key from leaking where a command prints its environment. It does not stop a command
+/// Keeps a key from leaking where a program prints its environment. It does not stop a program
 /// that goes looking, for example in files or in `/proc`.
-pub(crate) fn scrubbed(
+pub fn inherited(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
-    let fixed = FIXED.map(|(name, value)| (name.into(), value.into()));
-    variables.into_iter().filter(|(name, value)| !is_secret(name, value)).chain(fixed)
+    variables.into_iter().filter(|(name, value)| {
+        !names_a_secret(&name.to_string_lossy()) && !holds_password(&value.to_string_lossy())
+    })
 }
 
-fn is_secret(name: &OsStr, value: &OsStr) -> bool {
-    let name = name.to_string_lossy().to_uppercase();
-    let secret_name =
-        SECRET_NAMES.iter().any(|part| name.contains(part)) && !HARMLESS.contains(&name.as_str());
-    secret_name || holds_password(&value.to_string_lossy())
+/// Whether a variable of this name holds a secret, by the look of it.
+pub fn names_a_secret(name: &str) -> bool {
+    let name = name.to_uppercase();
+    SECRET.iter().any(|part| name.contains(part)) && !HARMLESS.contains(&name.as_str())
 }
 
 /// Whether the value is an address with a password: `scheme://user:password@host`.
@@ -27,8 +28,8 @@ fn holds_password(value: &str) -> bool {
     authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
 }
 
-/// Parts of the names of variables that are dropped.
-const SECRET_NAMES: [&str; 9] =
+/// Parts of the names of variables that hold secrets.
+const SECRET: [&str; 9] =
     ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "AUTH", "COOKIE"];
 
 /// Names that only look secret, and without which git stops working as its user is used to.
@@ -36,25 +37,13 @@ const SECRET_NAMES: [&str; 9] =
 const HARMLESS: [&str; 4] =
     ["SSH_AUTH_SOCK", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
 
-/// Nobody sits at a terminal: no colours, no pager, no question.
-const FIXED: [(&str, &str); 5] = [
-    ("TERM", "dumb"),
-    ("NO_COLOR", "1"),
-    ("PAGER", "cat"),
-    ("GIT_PAGER", "cat"),
-    ("GIT_TERMINAL_PROMPT", "0"),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn kept(variables: &[(&str, &str)]) -> Vec<String> {
         let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
-        let fixed = FIXED.len();
-        let all: Vec<_> =
-            scrubbed(variables).map(|(name, _)| name.into_string().unwrap()).collect();
-        all[..all.len() - fixed].to_vec()
+        inherited(variables).map(|(name, _)| name.into_string().unwrap()).collect()
     }
 
     #[test]
@@ -87,7 +76,8 @@ mod tests {
             ("HOME", "/root"),
             ("SSH_AUTH_SOCK", "/s"),
             ("GIT_AUTHOR_NAME", "A"),
+            ("NODE_EXTRA_CA_CERTS", "/etc/ca"),
         ];
-        assert_eq!(kept(&variables), ["PATH", "HOME", "SSH_AUTH_SOCK", "GIT_AUTHOR_NAME"]);
+        assert_eq!(kept(&variables), variables.map(|(name, _)| name));
     }
 }
