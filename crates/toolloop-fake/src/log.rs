@@ -39,6 +39,15 @@ impl Request {
     }
 }
 
+#[cfg(test)]
+impl Request {
+    /// The seventh of a server, 40 bytes long.
+    pub(crate) fn seventh(path: &str, body: Value) -> Self {
+        let (method, path) = ("POST".to_owned(), path.to_owned());
+        Self { number: 7, method, path, headers: Vec::new(), bytes: 40, body }
+    }
+}
+
 /// A request and what was really written in answer to it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Exchange {

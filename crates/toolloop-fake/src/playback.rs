@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::faults::Fault;
-use crate::reply::{Chunk, Raw};
+use crate::reply::{Chunk, Content, Message, Raw, Reply};
 
 /// A response, before it is played.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +56,36 @@ pub(crate) enum Step {
 }
 
 impl Answer {
+    /// What answers a request that was accepted. `message` and `error` write in the form of an
+    /// API; `message` is told whether its stream has a proper end.
+    pub(crate) fn to(
+        reply: Reply,
+        message: impl FnOnce(Message, Chunk, bool) -> Self,
+        error: impl FnOnce(u16, &str) -> Self,
+    ) -> Self {
+        let Reply { content, chunk, headers, faults } = reply;
+        let mut answer = match content {
+            Content::Message(said) => message(said, chunk, !faults.contains(&Fault::NoEndMarker)),
+            Content::Error { status, message } => error(status, &message),
+            Content::Raw(raw) => Self::raw(raw, chunk),
+        };
+        // The headers of a script replace those of the same name.
+        answer.headers.retain(|(name, _)| !headers.iter().any(|(own, _)| own == name));
+        answer.headers.extend(headers);
+        answer.faults = faults;
+        answer
+    }
+
+    /// A body that is no stream.
+    pub(crate) fn whole(status: u16, content_type: &str, body: String) -> Self {
+        Self::new(status, content_type, vec![body.into_bytes()], Filler::json())
+    }
+
+    /// Events, each sent on its own.
+    pub(crate) fn stream(content_type: &str, events: Vec<Vec<u8>>, filler: Filler) -> Self {
+        Self { streamed: true, ..Self::new(200, content_type, events, filler) }
+    }
+
     /// Bytes as they are.
     pub(crate) fn raw(raw: Raw, chunk: Chunk) -> Self {
         let Raw { status, content_type, body } = raw;
@@ -68,21 +98,14 @@ impl Answer {
             }
             _ => Filler::json(),
         };
-        Self {
-            status,
-            streamed: content_type.starts_with(SSE) || content_type.starts_with(LINES),
-            headers: vec![("content-type".to_owned(), content_type)],
-            events: chunk.split_bytes(&body),
-            filler,
-            faults: Vec::new(),
-        }
+        let streamed = content_type.starts_with(SSE) || content_type.starts_with(LINES);
+        let events = chunk.split_bytes(&body);
+        Self { streamed, ..Self::new(status, &content_type, events, filler) }
     }
 
-    /// Adds what a script adds to every reply; its headers replace those of the same name.
-    pub(crate) fn add(&mut self, headers: Vec<(String, String)>, faults: Vec<Fault>) {
-        self.headers.retain(|(name, _)| !headers.iter().any(|(own, _)| own == name));
-        self.headers.extend(headers);
-        self.faults = faults;
+    fn new(status: u16, content_type: &str, events: Vec<Vec<u8>>, filler: Filler) -> Self {
+        let headers = vec![("content-type".to_owned(), content_type.to_owned())];
+        Self { status, headers, streamed: false, events, filler, faults: Vec::new() }
     }
 
     /// Whether an event is a line.
@@ -187,8 +210,16 @@ impl Answer {
 
 impl Filler {
     /// Of an answer that is no stream.
-    pub(crate) fn json() -> Self {
+    fn json() -> Self {
         Self { prefix: br#"{"id":""#.to_vec(), suffix: br#""}"#.to_vec() }
+    }
+
+    /// An event that holds an empty text once, open where its text belongs; `key` is what stands
+    /// before it.
+    pub(crate) fn behind(key: &str, event: &[u8]) -> Self {
+        let at = event.windows(key.len()).position(|window| window == key.as_bytes());
+        let (prefix, suffix) = event.split_at(at.map_or(0, |at| at + key.len()));
+        Self { prefix: prefix.to_vec(), suffix: suffix.to_vec() }
     }
 }
 

@@ -160,6 +160,14 @@ pub struct Message {
     pub usage: UsageReport,
 }
 
+impl Message {
+    /// How many bytes the model wrote, thought included.
+    pub(crate) fn bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len());
+        self.reasoning.len() + self.text.len() + calls.sum::<usize>()
+    }
+}
+
 /// A body that is sent as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Raw {
@@ -317,6 +325,17 @@ pub enum UsageReport {
     },
     /// None, asked or not.
     Absent,
+}
+
+impl UsageReport {
+    /// The tokens in and out, of so many bytes that the model read and wrote.
+    pub(crate) fn tokens(self, read: usize, written: usize) -> Option<(u64, u64)> {
+        match self {
+            Self::Counted => Some((read.div_ceil(4) as u64, written.div_ceil(4) as u64)),
+            Self::Tokens { input, output } => Some((input, output)),
+            Self::Absent => None,
+        }
+    }
 }
 
 #[cfg(test)]

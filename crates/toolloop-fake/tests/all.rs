@@ -3,6 +3,9 @@
 /// The client of these tests.
 #[path = "suite/client.rs"]
 mod client;
+/// What real servers accepted and refused, where such recordings are at hand.
+#[path = "suite/recordings.rs"]
+mod recordings;
 
 /// The Messages API, also behind SAP AI Core: replies, faults, refusals, recordings.
 #[path = "suite/anthropic.rs"]
@@ -11,7 +14,7 @@ mod anthropic;
 #[cfg(feature = "cli")]
 #[path = "suite/binary.rs"]
 mod binary;
-/// What real providers accepted and refused, where such recordings are at hand.
+/// Chat Completions: what real servers accepted and refused.
 #[path = "suite/corpus.rs"]
 mod corpus;
 /// A whole conversation with the demo model about a real folder.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{json_answer, render, validate};
 use crate::log::Request;
-use crate::playback::{Answer, Filler};
+use crate::playback::Answer;
 use crate::refusal::Refusal;
 use crate::script::Script;
 
@@ -84,14 +84,7 @@ fn invoke(
 }
 
 fn plain(status: u16, text: String) -> Answer {
-    Answer {
-        status,
-        headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
-        streamed: false,
-        events: vec![text.into_bytes()],
-        filler: Filler::json(),
-        faults: Vec::new(),
-    }
+    Answer::whole(status, "text/plain", text)
 }
 
 const TOKEN: &str = "fake-token-0123456789";

@@ -11,7 +11,7 @@ pub(crate) use aicore::route as route_aicore;
 pub use validate::validate;
 
 use crate::log::Request;
-use crate::playback::{Answer, Filler};
+use crate::playback::Answer;
 use crate::refusal::Refusal;
 use crate::script::Script;
 
@@ -91,14 +91,7 @@ fn models(known: &[String]) -> Answer {
 }
 
 fn json_answer(status: u16, body: &Value) -> Answer {
-    Answer {
-        status,
-        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        streamed: false,
-        events: vec![body.to_string().into_bytes()],
-        filler: Filler::json(),
-        faults: Vec::new(),
-    }
+    Answer::whole(status, "application/json", body.to_string())
 }
 
 fn request_id(request: &Request) -> String {

@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{json_answer, request_id, signature};
-use crate::faults::Fault;
 use crate::log::Request;
 use crate::playback::{Answer, Filler};
-use crate::reply::{Call, Chunk, Content, Message, Reply, UsageReport};
+use crate::reply::{Call, Chunk, Message, Reply};
 
 /// Whether the client asked for a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,24 +16,18 @@ pub(super) enum Form {
 
 /// The answer to a request that was accepted.
 pub(super) fn answer(request: &Request, form: Form, reply: Reply) -> Answer {
-    let Reply { content, chunk, headers, faults } = reply;
-    let mut answer = match content {
-        Content::Message(message) => {
-            let written = Written { request, message, chunk };
-            match form {
-                Form::Stream => written.stream(!faults.contains(&Fault::NoEndMarker)),
-                Form::Whole => written.whole(),
-            }
+    let message = |message, chunk, end_marker| {
+        let written = Written { request, message, chunk };
+        match form {
+            Form::Stream => written.stream(end_marker),
+            Form::Whole => written.whole(),
         }
-        Content::Error { status, message } => {
-            let error = json!({"type": error_type(status), "message": message});
-            let id = request_id(request);
-            json_answer(status, &json!({"type": "error", "error": error, "request_id": id}))
-        }
-        Content::Raw(raw) => Answer::raw(raw, chunk),
     };
-    answer.add(headers, faults);
-    answer
+    Answer::to(reply, message, |status, message| {
+        let error = json!({"type": error_type(status), "message": message});
+        let id = request_id(request);
+        json_answer(status, &json!({"type": "error", "error": error, "request_id": id}))
+    })
 }
 
 /// What the API calls a failure of this status.
@@ -61,10 +54,10 @@ struct Written<'a> {
 impl Written<'_> {
     fn stream(&self, end_marker: bool) -> Answer {
         let Message { reasoning, text, calls, .. } = &self.message;
-        let (input, output) = self.usage();
+        let usage = self.usage();
         let mut start = self.envelope();
-        start["usage"] = match input {
-            Some(input) => json!({
+        start["usage"] = match usage {
+            Some((input, _)) => json!({
                 "input_tokens": input, "cache_creation_input_tokens": 0,
                 "cache_read_input_tokens": 0, "output_tokens": 1,
             }),
@@ -111,24 +104,15 @@ impl Written<'_> {
             "delta": {"stop_reason": self.stop_reason(), "stop_sequence": null},
             "usage": {},
         });
-        if let Some(output) = output {
+        if let Some((_, output)) = usage {
             end["usage"]["output_tokens"] = json!(output);
         }
         events.push(event(&end));
         if end_marker {
             events.push(event(&json!({"type": "message_stop"})));
         }
-        Answer {
-            status: 200,
-            headers: vec![(
-                "content-type".to_owned(),
-                "text/event-stream; charset=utf-8".to_owned(),
-            )],
-            streamed: true,
-            events,
-            filler: filler(usize::from(!reasoning.is_empty())),
-            faults: Vec::new(),
-        }
+        let filler = filler(usize::from(!reasoning.is_empty()));
+        Answer::stream("text/event-stream; charset=utf-8", events, filler)
     }
 
     fn whole(&self) -> Answer {
@@ -150,7 +134,7 @@ impl Written<'_> {
         let mut body = self.envelope();
         body["content"] = content.into();
         body["stop_reason"] = json!(self.stop_reason());
-        if let (Some(input), Some(output)) = self.usage() {
+        if let Some((input, output)) = self.usage() {
             body["usage"] = json!({"input_tokens": input, "output_tokens": output});
         }
         json_answer(200, &body)
@@ -188,18 +172,8 @@ impl Written<'_> {
     }
 
     /// Tokens in and out.
-    fn usage(&self) -> (Option<u64>, Option<u64>) {
-        let Message { reasoning, text, calls, usage, .. } = &self.message;
-        match *usage {
-            UsageReport::Absent => (None, None),
-            UsageReport::Tokens { input, output } => (Some(input), Some(output)),
-            UsageReport::Counted => {
-                let calls: usize = calls.iter().map(|c| c.name.len() + c.arguments.len()).sum();
-                let written = reasoning.len() + text.len() + calls;
-                let tokens = |bytes: usize| Some(bytes.div_ceil(4) as u64);
-                (tokens(self.request.bytes), tokens(written))
-            }
-        }
+    fn usage(&self) -> Option<(u64, u64)> {
+        self.message.usage.tokens(self.request.bytes, self.message.bytes())
     }
 }
 
@@ -225,14 +199,7 @@ mod tests {
     use super::*;
 
     fn request() -> Request {
-        Request {
-            number: 7,
-            method: "POST".into(),
-            path: "/v1/messages".into(),
-            headers: Vec::new(),
-            bytes: 40,
-            body: json!({"model": "m", "stream": true}),
-        }
+        Request::seventh("/v1/messages", json!({"model": "m", "stream": true}))
     }
 
     fn reply() -> Reply {

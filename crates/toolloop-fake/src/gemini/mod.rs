@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub use validate::validate;
 
 use crate::log::Request;
-use crate::playback::{Answer, Filler};
+use crate::playback::Answer;
 use crate::refusal::Refusal;
 use crate::script::Script;
 
@@ -110,14 +110,7 @@ fn models(known: &[String]) -> Answer {
 }
 
 fn json_answer(status: u16, body: &Value) -> Answer {
-    Answer {
-        status,
-        headers: vec![("content-type".to_owned(), "application/json; charset=UTF-8".to_owned())],
-        streamed: false,
-        events: vec![format!("{body:#}\n").into_bytes()],
-        filler: Filler::json(),
-        faults: Vec::new(),
-    }
+    Answer::whole(status, "application/json; charset=UTF-8", format!("{body:#}\n"))
 }
 
 /// Whether the model refuses calls without the signatures of its thoughts.

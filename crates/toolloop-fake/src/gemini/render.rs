@@ -6,10 +6,9 @@
 use serde_json::{Value, json};
 
 use super::{json_answer, refusal, wants_signatures};
-use crate::faults::Fault;
 use crate::log::Request;
 use crate::playback::{Answer, Filler};
-use crate::reply::{Call, Chunk, Content, Message, Reply, UsageReport};
+use crate::reply::{Call, Chunk, Message, Reply};
 
 /// How the answer is wanted.
 #[derive(Clone, Copy)]
@@ -20,20 +19,16 @@ pub(super) enum Form {
 
 /// The answer to a request that was accepted.
 pub(super) fn answer(request: &Request, model: &str, form: Form, reply: Reply) -> Answer {
-    let Reply { content, chunk, headers, faults } = reply;
-    let mut answer = match content {
-        Content::Message(message) => {
-            let turn = Turn { request, model, message, chunk };
-            match form {
-                Form::Stream => turn.stream(!faults.contains(&Fault::NoEndMarker)),
-                Form::Whole => turn.whole(),
-            }
+    let message = |message, chunk, end_marker| {
+        let turn = Turn { request, model, message, chunk };
+        match form {
+            Form::Stream => turn.stream(end_marker),
+            Form::Whole => turn.whole(),
         }
-        Content::Error { status, message } => json_answer(status, &refusal(status, message).body),
-        Content::Raw(raw) => Answer::raw(raw, chunk),
     };
-    answer.add(headers, faults);
-    answer
+    Answer::to(reply, message, |status, message| {
+        json_answer(status, &refusal(status, message).body)
+    })
 }
 
 struct Turn<'a> {
@@ -64,15 +59,8 @@ impl Turn<'_> {
             self.finish(&mut end);
             events.push(framed(&end));
         }
-        let event = self.event(json!({"text": ""}));
-        Answer {
-            status: 200,
-            headers: vec![("content-type".to_owned(), "text/event-stream".to_owned())],
-            streamed: true,
-            events,
-            filler: open_text(&event),
-            faults: Vec::new(),
-        }
+        let filler = Filler::behind(r#""text":""#, &self.event(json!({"text": ""})));
+        Answer::stream("text/event-stream", events, filler)
     }
 
     fn whole(&self) -> Answer {
@@ -165,16 +153,11 @@ impl Turn<'_> {
             (None, None) => "STOP",
         };
         candidate["finishReason"] = json!(reason);
-        let Message { reasoning, text, calls, usage, .. } = &self.message;
-        let (input, output) = match *usage {
-            UsageReport::Absent => return,
-            UsageReport::Tokens { input, output } => (input, output),
-            UsageReport::Counted => {
-                let calls: usize = calls.iter().map(|c| c.name.len() + c.arguments.len()).sum();
-                (self.request.bytes.div_ceil(4) as u64, (text.len() + calls).div_ceil(4) as u64)
-            }
-        };
-        let thoughts = reasoning.len().div_ceil(4) as u64;
+        let thought = self.message.reasoning.len();
+        let written = self.message.bytes() - thought;
+        let tokens = self.message.usage.tokens(self.request.bytes, written);
+        let Some((input, output)) = tokens else { return };
+        let thoughts = thought.div_ceil(4) as u64;
         last["usageMetadata"] = json!({
             "promptTokenCount": input,
             "candidatesTokenCount": output,
@@ -226,27 +209,12 @@ fn framed(event: &Value) -> Vec<u8> {
     format!("data: {event}\r\n\r\n").into_bytes()
 }
 
-/// An event with an empty text, open where more of it belongs.
-fn open_text(event: &[u8]) -> Filler {
-    let text = br#""text":""#;
-    let at = event.windows(text.len()).position(|window| window == text);
-    let (prefix, suffix) = event.split_at(at.map_or(0, |at| at + text.len()));
-    Filler { prefix: prefix.to_vec(), suffix: suffix.to_vec() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn request(body: Value) -> Request {
-        Request {
-            number: 7,
-            method: "POST".into(),
-            path: "/v1beta/models/m:streamGenerateContent?alt=sse".into(),
-            headers: Vec::new(),
-            bytes: 40,
-            body,
-        }
+        Request::seventh("/v1beta/models/m:streamGenerateContent?alt=sse", body)
     }
 
     fn parts(model: &str, body: Value, reply: Reply) -> (Vec<Value>, Value) {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 pub use validate::validate;
 
 use crate::log::Request;
-use crate::playback::{Answer, Filler};
+use crate::playback::Answer;
 use crate::refusal::Refusal;
 use crate::script::Script;
 
@@ -62,14 +62,7 @@ fn models(known: &[String]) -> Answer {
 }
 
 fn json_answer(status: u16, body: &Value) -> Answer {
-    Answer {
-        status,
-        headers: vec![("content-type".to_owned(), "application/json; charset=utf-8".to_owned())],
-        streamed: false,
-        events: vec![body.to_string().into_bytes()],
-        filler: Filler::json(),
-        faults: Vec::new(),
-    }
+    Answer::whole(status, "application/json; charset=utf-8", body.to_string())
 }
 
 /// The time of every reply: what a fake says must not depend on the clock.

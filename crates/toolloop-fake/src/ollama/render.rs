@@ -3,28 +3,21 @@
 use serde_json::{Value, json};
 
 use super::{CREATED, json_answer};
-use crate::faults::Fault;
 use crate::log::Request;
 use crate::playback::{Answer, Filler};
-use crate::reply::{Call, Chunk, Content, Message, Reply, UsageReport};
+use crate::reply::{Call, Chunk, Message, Reply};
 
 /// The answer to a request that was accepted.
 pub(super) fn answer(request: &Request, reply: Reply) -> Answer {
-    let Reply { content, chunk, headers, faults } = reply;
-    let mut answer = match content {
-        Content::Message(message) => {
-            let chat = Chat { request, message, chunk };
-            // A stream unless it is declined.
-            match request.body["stream"].as_bool() {
-                Some(false) => chat.whole(),
-                _ => chat.stream(!faults.contains(&Fault::NoEndMarker)),
-            }
+    let message = |message, chunk, end_marker| {
+        let chat = Chat { request, message, chunk };
+        // A stream unless it is declined.
+        match request.body["stream"].as_bool() {
+            Some(false) => chat.whole(),
+            _ => chat.stream(end_marker),
         }
-        Content::Error { status, message } => json_answer(status, &json!({ "error": message })),
-        Content::Raw(raw) => Answer::raw(raw, chunk),
     };
-    answer.add(headers, faults);
-    answer
+    Answer::to(reply, message, |status, message| json_answer(status, &json!({ "error": message })))
 }
 
 struct Chat<'a> {
@@ -53,14 +46,9 @@ impl Chat<'_> {
             self.finish(&mut end);
             events.push(format!("{end}\n").into_bytes());
         }
-        Answer {
-            status: 200,
-            headers: vec![("content-type".to_owned(), "application/x-ndjson".to_owned())],
-            streamed: true,
-            events,
-            filler: self.filler(),
-            faults: Vec::new(),
-        }
+        let empty = self.line(json!({"role": "assistant", "content": ""}));
+        let filler = Filler::behind(r#""content":""#, &empty);
+        Answer::stream("application/x-ndjson", events, filler)
     }
 
     fn whole(&self) -> Answer {
@@ -90,16 +78,8 @@ impl Chat<'_> {
     fn finish(&self, last: &mut Value) {
         last["done"] = json!(true);
         last["done_reason"] = json!(self.message.finish_reason.as_deref().unwrap_or("stop"));
-        let Message { reasoning, text, calls, usage, .. } = &self.message;
-        let (input, output) = match *usage {
-            UsageReport::Absent => return,
-            UsageReport::Tokens { input, output } => (input, output),
-            UsageReport::Counted => {
-                let calls: usize = calls.iter().map(|c| c.name.len() + c.arguments.len()).sum();
-                let written = reasoning.len() + text.len() + calls;
-                (self.request.bytes.div_ceil(4) as u64, written.div_ceil(4) as u64)
-            }
-        };
+        let tokens = self.message.usage.tokens(self.request.bytes, self.message.bytes());
+        let Some((input, output)) = tokens else { return };
         last["total_duration"] = json!(1_000_000);
         last["prompt_eval_count"] = json!(input);
         last["eval_count"] = json!(output);
@@ -113,15 +93,6 @@ impl Chat<'_> {
         let id = call.id.clone().unwrap_or_else(id);
         json!({"id": id, "function": {"index": index, "name": call.name, "arguments": arguments}})
     }
-
-    /// A text, open where more of it belongs.
-    fn filler(&self) -> Filler {
-        let event = self.line(json!({"role": "assistant", "content": ""}));
-        let text = br#""content":""#;
-        let at = event.windows(text.len()).position(|window| window == text);
-        let (prefix, suffix) = event.split_at(at.map_or(0, |at| at + text.len()));
-        Filler { prefix: prefix.to_vec(), suffix: suffix.to_vec() }
-    }
 }
 
 #[cfg(test)]
@@ -129,14 +100,7 @@ mod tests {
     use super::*;
 
     fn request(body: Value) -> Request {
-        Request {
-            number: 7,
-            method: "POST".into(),
-            path: "/api/chat".into(),
-            headers: Vec::new(),
-            bytes: 40,
-            body,
-        }
+        Request::seventh("/api/chat", body)
     }
 
     fn reply() -> Reply {

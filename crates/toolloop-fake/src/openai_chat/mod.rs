@@ -15,7 +15,7 @@ pub(crate) use render::error_body;
 
 use crate::log::Request;
 use crate::openai_responses;
-use crate::playback::{Answer, Filler};
+use crate::playback::Answer;
 use crate::refusal::Refusal;
 use crate::script::Script;
 
@@ -89,14 +89,7 @@ fn wrong_method(method: &str, path: &str) -> Refusal {
 }
 
 pub(crate) fn json_answer(status: u16, body: &serde_json::Value) -> Answer {
-    Answer {
-        status,
-        headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        streamed: false,
-        events: vec![format!("{body:#}").into_bytes()],
-        filler: Filler::json(),
-        faults: Vec::new(),
-    }
+    Answer::whole(status, "application/json", format!("{body:#}"))
 }
 
 /// The time of every reply: what a fake says must not depend on the clock.

@@ -3,27 +3,20 @@
 use serde_json::{Value, json};
 
 use super::{CREATED, json_answer};
-use crate::faults::Fault;
 use crate::log::Request;
 use crate::playback::{Answer, Filler};
-use crate::reply::{Call, Chunk, Content, Message, Reply, UsageReport};
+use crate::reply::{Call, Chunk, Message, Reply};
 
 /// The answer to a request that was accepted.
 pub(crate) fn answer(request: &Request, reply: Reply) -> Answer {
-    let Reply { content, chunk, headers, faults } = reply;
-    let mut answer = match content {
-        Content::Message(message) => {
-            let completion = Completion { request, message, chunk };
-            match request.body["stream"].as_bool() {
-                Some(true) => completion.stream(!faults.contains(&Fault::NoEndMarker)),
-                _ => completion.whole(),
-            }
+    let message = |message, chunk, end_marker| {
+        let completion = Completion { request, message, chunk };
+        match request.body["stream"].as_bool() {
+            Some(true) => completion.stream(end_marker),
+            _ => completion.whole(),
         }
-        Content::Error { status, message } => json_answer(status, &error_body(status, &message)),
-        Content::Raw(raw) => Answer::raw(raw, chunk),
     };
-    answer.add(headers, faults);
-    answer
+    Answer::to(reply, message, |status, message| json_answer(status, &error_body(status, message)))
 }
 
 /// The body of a failure.
@@ -67,14 +60,8 @@ impl Completion<'_> {
         if end_marker {
             events.push(b"data: [DONE]\n\n".to_vec());
         }
-        Answer {
-            status: 200,
-            headers: vec![content_type("text/event-stream; charset=utf-8")],
-            streamed: true,
-            events,
-            filler: self.filler(),
-            faults: Vec::new(),
-        }
+        let filler = Filler::behind(r#""content":""#, &self.delta(json!({"content": ""})));
+        Answer::stream("text/event-stream; charset=utf-8", events, filler)
     }
 
     fn whole(&self) -> Answer {
@@ -98,14 +85,7 @@ impl Completion<'_> {
         if let Some(usage) = self.usage() {
             body["usage"] = usage;
         }
-        Answer {
-            status: 200,
-            headers: vec![content_type("application/json")],
-            streamed: false,
-            events: vec![body.to_string().into_bytes()],
-            filler: Filler::json(),
-            faults: Vec::new(),
-        }
+        Answer::whole(200, "application/json", body.to_string())
     }
 
     fn delta(&self, delta: Value) -> Vec<u8> {
@@ -134,16 +114,6 @@ impl Completion<'_> {
         })
     }
 
-    /// A text delta, open where its text belongs.
-    fn filler(&self) -> Filler {
-        let event = self.delta(json!({"content": ""}));
-        let text = br#""content":""#;
-        // The text is the last empty string behind this key, and the delta holds no other.
-        let at = event.windows(text.len()).position(|window| window == text);
-        let (prefix, suffix) = event.split_at(at.map_or(0, |at| at + text.len()));
-        Filler { prefix: prefix.to_vec(), suffix: suffix.to_vec() }
-    }
-
     fn call_id(&self, index: usize) -> String {
         let own = self.message.calls[index].id.clone();
         own.unwrap_or_else(|| format!("call_{}_{index}", self.request.number))
@@ -162,22 +132,15 @@ impl Completion<'_> {
     }
 
     fn usage(&self) -> Option<Value> {
-        let Message { reasoning, text, calls, usage, .. } = &self.message;
-        let (input, output) = match *usage {
-            UsageReport::Absent => return None,
-            UsageReport::Tokens { input, output } => (input, output),
-            UsageReport::Counted => {
-                let calls: usize = calls.iter().map(|c| c.name.len() + c.arguments.len()).sum();
-                let written = reasoning.len() + text.len() + calls;
-                (self.request.bytes.div_ceil(4) as u64, written.div_ceil(4) as u64)
-            }
-        };
+        let (input, output) =
+            self.message.usage.tokens(self.request.bytes, self.message.bytes())?;
+        let thought = self.message.reasoning.len();
         Some(json!({
             "prompt_tokens": input,
             "completion_tokens": output,
             "total_tokens": input + output,
             "prompt_tokens_details": {"cached_tokens": 0},
-            "completion_tokens_details": {"reasoning_tokens": reasoning.len().div_ceil(4)},
+            "completion_tokens_details": {"reasoning_tokens": thought.div_ceil(4)},
         }))
     }
 }
@@ -218,23 +181,12 @@ fn whole_call(call: &Call, id: &str) -> Value {
     })
 }
 
-fn content_type(value: &str) -> (String, String) {
-    ("content-type".to_owned(), value.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn request(body: Value) -> Request {
-        Request {
-            number: 7,
-            method: "POST".into(),
-            path: "/v1/chat/completions".into(),
-            headers: Vec::new(),
-            bytes: 40,
-            body,
-        }
+        Request::seventh("/v1/chat/completions", body)
     }
 
     /// What differs from chunk to chunk.

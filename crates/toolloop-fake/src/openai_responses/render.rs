@@ -2,28 +2,21 @@
 
 use serde_json::{Value, json};
 
-use crate::faults::Fault;
 use crate::log::Request;
 use crate::openai_chat::{CREATED, error_body, json_answer};
 use crate::playback::{Answer, Filler};
-use crate::reply::{Call, Chunk, Content, Message, Reply, UsageReport};
+use crate::reply::{Call, Chunk, Message, Reply};
 
 /// The answer to a request that was accepted; thoughts are encrypted under a seal.
 pub(crate) fn answer(request: &Request, seal: &str, reply: Reply) -> Answer {
-    let Reply { content, chunk, headers, faults } = reply;
-    let mut answer = match content {
-        Content::Message(message) => {
-            let response = Response { request, seal, message, chunk };
-            match request.body["stream"].as_bool() {
-                Some(true) => response.stream(!faults.contains(&Fault::NoEndMarker)),
-                _ => json_answer(200, &response.end()),
-            }
+    let message = |message, chunk, end_marker| {
+        let response = Response { request, seal, message, chunk };
+        match request.body["stream"].as_bool() {
+            Some(true) => response.stream(end_marker),
+            _ => json_answer(200, &response.end()),
         }
-        Content::Error { status, message } => json_answer(status, &error_body(status, &message)),
-        Content::Raw(raw) => Answer::raw(raw, chunk),
     };
-    answer.add(headers, faults);
-    answer
+    Answer::to(reply, message, |status, message| json_answer(status, &error_body(status, message)))
 }
 
 struct Response<'a> {
@@ -54,17 +47,10 @@ impl Response<'_> {
             let kind = format!("response.{}", end["status"].as_str().unwrap_or_default());
             events.push(&kind, json!({"response": end}));
         }
-        Answer {
-            status: 200,
-            headers: vec![(
-                "content-type".to_owned(),
-                "text/event-stream; charset=utf-8".to_owned(),
-            )],
-            streamed: true,
-            events: events.0,
-            filler: self.filler(),
-            faults: Vec::new(),
-        }
+        let mut delta = Events::default();
+        delta.push("response.output_text.delta", text_delta(""));
+        let filler = Filler::behind(r#""delta":""#, &delta.0.concat());
+        Answer::stream("text/event-stream; charset=utf-8", events.0, filler)
     }
 
     /// The response as it is at its end.
@@ -234,27 +220,7 @@ impl Response<'_> {
     }
 
     fn usage(&self) -> Option<(u64, u64)> {
-        let Message { reasoning, text, calls, usage, .. } = &self.message;
-        match *usage {
-            UsageReport::Absent => None,
-            UsageReport::Tokens { input, output } => Some((input, output)),
-            UsageReport::Counted => {
-                let calls: usize = calls.iter().map(|c| c.name.len() + c.arguments.len()).sum();
-                let written = reasoning.len() + text.len() + calls;
-                Some((self.request.bytes.div_ceil(4) as u64, written.div_ceil(4) as u64))
-            }
-        }
-    }
-
-    /// A text delta, open where its text belongs.
-    fn filler(&self) -> Filler {
-        let mut events = Events::default();
-        events.push("response.output_text.delta", text_delta(""));
-        let event = events.0.pop().unwrap_or_default();
-        let text = br#""delta":""#;
-        let at = event.windows(text.len()).position(|window| window == text);
-        let (prefix, suffix) = event.split_at(at.map_or(0, |at| at + text.len()));
-        Filler { prefix: prefix.to_vec(), suffix: suffix.to_vec() }
+        self.message.usage.tokens(self.request.bytes, self.message.bytes())
     }
 }
 
@@ -287,16 +253,10 @@ fn output_text(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::faults::Fault;
 
     fn request(body: Value) -> Request {
-        Request {
-            number: 7,
-            method: "POST".into(),
-            path: "/v1/responses".into(),
-            headers: Vec::new(),
-            bytes: 40,
-            body,
-        }
+        Request::seventh("/v1/responses", body)
     }
 
     fn streamed() -> Request {

@@ -1,11 +1,9 @@
-use std::path::{Path, PathBuf};
-use std::{env, fs};
-
 use serde_json::{Value, json};
 use toolloop_fake::anthropic::validate;
 use toolloop_fake::{Call, FakeServer, Fault, Reply, Script};
 
 use crate::client::{Client, Response};
+use crate::recordings::{Recordings, assert_accepted};
 
 const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
@@ -194,58 +192,21 @@ fn ai_core_gives_a_token_and_asks_for_it() {
     assert_eq!(whole.json()["content"], json!([{"type": "text", "text": "Hi"}]));
 }
 
-/// The folder of recordings, where one is named.
-fn corpus() -> Option<PathBuf> {
-    let path = env::var_os("TOOLLOOP_CORPUS").map(PathBuf::from);
-    if path.is_none() {
-        println!("skipped: TOOLLOOP_CORPUS names no folder of recorded streams");
-    }
-    path
-}
-
-fn read(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
-}
-
 #[test]
 fn requests_that_the_real_api_accepted_are_accepted() {
-    let Some(corpus) = corpus() else { return };
-    let mut requests = Vec::new();
-    for stream in read(&corpus.join("manifest.json"))["streams"].as_array().unwrap() {
-        if stream["api"] == "anthropic-messages"
-            && let Some(path) = stream["request"].as_str()
-        {
-            requests.push((path.to_owned(), read(&corpus.join(path))));
-        }
-    }
-    for entry in fs::read_dir(corpus.join("_dialogues")).unwrap() {
-        let path = entry.unwrap().path();
-        let dialogue = read(&path);
-        if dialogue["api"] != "anthropic-messages" {
-            continue;
-        }
-        for (at, step) in dialogue["steps"].as_array().unwrap().iter().enumerate() {
-            assert_eq!(step["status"], 200);
-            requests.push((format!("{}, step {at}", path.display()), step["request"].clone()));
-        }
-    }
-    let refused: Vec<_> = requests
-        .iter()
-        .filter_map(|(name, request)| Some((name, validate(request).err()?)))
-        .collect();
-    assert_eq!(refused, []);
-    println!("{} recorded requests are accepted", requests.len());
-    assert!(requests.len() > 50, "only {} requests found", requests.len());
+    let Some(recordings) = Recordings::find() else { return };
+    let requests = recordings.requests("anthropic-messages");
+    assert_accepted(&requests, 50, |recorded| validate(&recorded.request));
 }
 
 #[test]
 fn refusals_are_worded_as_recorded() {
-    let Some(corpus) = corpus() else { return };
+    let Some(recordings) = Recordings::find() else { return };
     let scripts = [Script::new([]).models(["m"]).require_key("sk-a"), Script::new([])];
     let servers = scripts.map(FakeServer::start);
     let [mut known, mut any] = servers.each_ref().map(Client::connect);
     let mut compared = 0;
-    for recorded in read(&corpus.join("errors.json")).as_array().unwrap() {
+    for recorded in recordings.refusals() {
         if recorded["api"] != "anthropic-messages" {
             continue;
         }

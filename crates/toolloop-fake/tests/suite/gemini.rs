@@ -1,11 +1,9 @@
-use std::path::{Path, PathBuf};
-use std::{env, fs};
-
 use serde_json::{Value, json};
 use toolloop_fake::gemini::validate;
 use toolloop_fake::{Call, FakeServer, Fault, Reply, Script};
 
 use crate::client::Client;
+use crate::recordings::{Recordings, assert_accepted};
 
 const STREAM: &str = "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse";
 
@@ -83,63 +81,24 @@ fn what_the_api_refuses_reaches_no_script() {
     assert_eq!(client.response().status, 200);
 }
 
-/// The folder of recordings, where one is named.
-fn corpus() -> Option<PathBuf> {
-    let path = env::var_os("TOOLLOOP_CORPUS").map(PathBuf::from);
-    if path.is_none() {
-        println!("skipped: TOOLLOOP_CORPUS names no folder of recorded streams");
-    }
-    path
-}
-
-fn read(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
-}
-
 #[test]
 fn requests_that_the_real_api_accepted_are_accepted() {
-    let Some(corpus) = corpus() else { return };
-    let mut requests = Vec::new();
-    for stream in read(&corpus.join("manifest.json"))["streams"].as_array().unwrap() {
-        if stream["api"] == "gemini"
-            && let Some(path) = stream["request"].as_str()
-        {
-            let model = stream["model"].as_str().unwrap().to_owned();
-            requests.push((path.to_owned(), model, read(&corpus.join(path))));
-        }
-    }
-    for entry in fs::read_dir(corpus.join("_dialogues")).unwrap() {
-        let path = entry.unwrap().path();
-        let dialogue = read(&path);
-        if dialogue["api"] != "gemini" {
-            continue;
-        }
-        for (at, step) in dialogue["steps"].as_array().unwrap().iter().enumerate() {
-            if step["status"] == 200 {
-                let place = step["path"].as_str().unwrap().rsplit_once("models/").unwrap().1;
-                let model = place.split(':').next().unwrap().to_owned();
-                let name = format!("{}, step {at}", path.display());
-                requests.push((name, model, step["request"].clone()));
-            }
-        }
-    }
-    let refused: Vec<_> = requests
-        .iter()
-        .filter_map(|(name, model, request)| Some((name, validate(model, request).err()?)))
-        .collect();
-    assert_eq!(refused, []);
-    println!("{} recorded requests are accepted", requests.len());
-    assert!(requests.len() > 70, "only {} requests found", requests.len());
+    let Some(recordings) = Recordings::find() else { return };
+    assert_accepted(&recordings.requests("gemini"), 70, |recorded| {
+        let path = recorded.path.as_deref().and_then(|path| path.rsplit_once("models/"));
+        let model = path.and_then(|(_, rest)| rest.split(':').next());
+        validate(model.unwrap_or(&recorded.model), &recorded.request)
+    });
 }
 
 #[test]
 fn refusals_are_worded_as_recorded() {
-    let Some(corpus) = corpus() else { return };
+    let Some(recordings) = Recordings::find() else { return };
     let script = Script::new([]).require_key("right").models(["m"]);
     let server = FakeServer::start(script);
     let mut client = Client::connect(&server);
     let mut compared = 0;
-    for refusal in read(&corpus.join("errors.json")).as_array().unwrap() {
+    for refusal in recordings.refusals() {
         if refusal["api"] != "gemini" {
             continue;
         }

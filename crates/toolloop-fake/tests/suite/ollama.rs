@@ -1,11 +1,9 @@
-use std::path::PathBuf;
-use std::{env, fs};
-
 use serde_json::{Value, json};
 use toolloop_fake::ollama::validate;
 use toolloop_fake::{FakeServer, Fault, Reply, Script};
 
 use crate::client::{Client, Response};
+use crate::recordings::{Recordings, assert_accepted};
 
 fn hello() -> Value {
     json!({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})
@@ -70,28 +68,7 @@ fn the_models_are_listed() {
 
 #[test]
 fn requests_that_the_real_server_accepted_are_accepted() {
-    let Some(corpus) = env::var_os("TOOLLOOP_CORPUS").map(PathBuf::from) else {
-        println!("skipped: TOOLLOOP_CORPUS names no folder of recorded streams");
-        return;
-    };
-    let read = |path: PathBuf| -> Value {
-        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
-    };
-    let manifest = read(corpus.join("manifest.json"));
-    let streams = manifest["streams"].as_array().unwrap().iter();
-    let mut requests: Vec<_> = streams
-        .filter(|stream| stream["api"] == "ollama")
-        .map(|stream| read(corpus.join(stream["request"].as_str().unwrap())))
-        .collect();
-    for entry in fs::read_dir(corpus.join("_dialogues")).unwrap() {
-        let dialogue = read(entry.unwrap().path());
-        if dialogue["api"] == "ollama" {
-            let steps = dialogue["steps"].as_array().unwrap();
-            requests.extend(steps.iter().map(|step| step["request"].clone()));
-        }
-    }
-    assert!(requests.len() >= 15, "only {} requests found", requests.len());
-    for request in requests {
-        assert_eq!(validate(&request), Ok(()), "{request}");
-    }
+    let Some(recordings) = Recordings::find() else { return };
+    let requests = recordings.requests("ollama");
+    assert_accepted(&requests, 14, |recorded| validate(&recorded.request));
 }

@@ -1,11 +1,9 @@
-use std::collections::BTreeMap;
-use std::{env, fs};
-
 use serde_json::{Value, json};
 use toolloop_fake::openai_responses::validate;
 use toolloop_fake::{Call, End, FakeServer, Fault, Reply, Script};
 
 use crate::client::{Client, Response};
+use crate::recordings::{Recordings, assert_accepted};
 
 fn ask(client: &mut Client, body: &Value) -> Response {
     client.send("POST", "/v1/responses", &[], body);
@@ -114,54 +112,19 @@ async fn faults_fall_on_its_events() {
     assert_eq!(server.log()[0].end, End::Cut);
 }
 
-fn corpus() -> Option<std::path::PathBuf> {
-    let path = env::var_os("TOOLLOOP_CORPUS").map(std::path::PathBuf::from);
-    if path.is_none() {
-        println!("skipped: TOOLLOOP_CORPUS names no folder of recorded streams");
-    }
-    path
-}
-
 #[test]
 fn requests_that_real_servers_accepted_are_accepted() {
-    let Some(corpus) = corpus() else { return };
-    let read = |path: &str| -> Value {
-        serde_json::from_str(&fs::read_to_string(corpus.join(path)).unwrap()).unwrap()
-    };
-    let mut requests = BTreeMap::new();
-    for stream in read("manifest.json")["streams"].as_array().unwrap() {
-        if stream["api"] == "openai-responses"
-            && let Some(path) = stream["request"].as_str()
-        {
-            requests.insert(path.to_owned(), (stream["provider"].clone(), read(path)));
-        }
-    }
-    for entry in fs::read_dir(corpus.join("_dialogues")).unwrap() {
-        let path = entry.unwrap().path();
-        let dialogue = read(path.to_str().unwrap());
-        for (at, step) in dialogue["steps"].as_array().unwrap().iter().enumerate() {
-            if dialogue["api"] == "openai-responses" && step["status"] == 200 {
-                let name = format!("{}, step {at}", path.display());
-                requests.insert(name, (dialogue["provider"].clone(), step["request"].clone()));
-            }
-        }
-    }
-    let refused: Vec<_> = requests
-        .iter()
-        // DeepSeek's thoughts lie open and have ids of their own form; OpenAI refuses both.
-        .filter(|(_, (provider, _))| *provider != "deepseek")
-        .filter_map(|(name, (_, request))| Some((name, validate(request).err()?)))
-        .collect();
-    assert_eq!(refused, []);
-    println!("{} recorded requests are accepted", requests.len());
-    assert!(requests.len() > 100, "only {} requests found", requests.len());
+    let Some(recordings) = Recordings::find() else { return };
+    let mut requests = recordings.requests("openai-responses");
+    // DeepSeek's thoughts lie open and have ids of their own form; OpenAI refuses both.
+    requests.retain(|recorded| recorded.provider != "deepseek");
+    assert_accepted(&requests, 100, |recorded| validate(&recorded.request));
 }
 
 #[test]
 fn refusals_are_worded_as_recorded() {
-    let Some(corpus) = corpus() else { return };
-    let recorded = fs::read_to_string(corpus.join("errors.json")).unwrap();
-    let recorded: Vec<Value> = serde_json::from_str(&recorded).unwrap();
+    let Some(recordings) = Recordings::find() else { return };
+    let recorded = recordings.refusals();
     let key_wanted = FakeServer::start(Script::new([]).require_key("sk-other"));
     let mut asks_with_keys = Client::connect(&key_wanted);
     let mut compared = 0;
