@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::chat::{ChatResponse, ContentBlock, StopReason, ToolCall};
-use crate::dialect::unread_call;
+use crate::arguments::parse_arguments;
+use crate::chat::{ChatResponse, ContentBlock, ProviderData, StopReason, ToolCall};
 use crate::effect::{Outcome, Reply};
 use crate::error::{Failure, LlmError};
 use crate::event::LoopEvent;
@@ -87,96 +87,70 @@ impl ReplyAssembler {
     /// # Errors
     /// When the event contradicts those before it; the reply is then broken.
     pub fn push(&mut self, event: StreamEvent) -> Result<Option<LoopEvent>, Failure> {
-        let seen = match event {
-            _ if self.done => return Ok(None),
-            // Many servers send an empty text beside each piece of thought.
-            StreamEvent::TextDelta(text) | StreamEvent::ReasoningDelta(text) if text.is_empty() => {
-                return Ok(None);
-            }
+        if self.done {
+            return Ok(None);
+        }
+        Ok(match event {
             StreamEvent::TextDelta(text) => {
-                self.is_counted = false;
-                match self.response.content.last_mut() {
-                    Some(ContentBlock::Text(all)) => all.push_str(&text),
-                    _ => self.response.content.push(ContentBlock::Text(text.clone())),
-                }
-                LoopEvent::TextDelta(text)
+                self.add_text(&text).then_some(LoopEvent::TextDelta(text))
             }
             StreamEvent::ReasoningDelta(text) => {
-                self.is_counted = false;
-                match self.response.content.last_mut() {
-                    Some(ContentBlock::Reasoning { content }) => content.push_str(&text),
-                    _ => {
-                        let content = text.clone();
-                        self.response.content.push(ContentBlock::Reasoning { content });
-                    }
-                }
-                LoopEvent::ReasoningDelta(text)
+                self.add_thought(&text).then_some(LoopEvent::ReasoningDelta(text))
             }
             StreamEvent::ToolCallStart { index, id, name } => {
                 let id = self.start_call(index, id, name.clone());
-                LoopEvent::ToolCallStart { index, id, name }
+                Some(LoopEvent::ToolCallStart { index, id, name })
             }
             StreamEvent::ToolCallDelta { index, json_chunk } => {
                 let call = self.call(index).ok_or_else(|| broken(index))?;
                 call.raw.push_str(&json_chunk);
                 self.is_counted = false;
-                LoopEvent::ToolCallDelta { index, json_chunk }
+                Some(LoopEvent::ToolCallDelta { index, json_chunk })
             }
             StreamEvent::ToolCallComplete { index, call } => {
-                LoopEvent::ToolCallComplete { index, call: self.complete_call(index, call) }
+                let call = self.complete_call(index, call);
+                Some(LoopEvent::ToolCallComplete { index, call })
             }
             StreamEvent::ToolCallRescued { index, text } => {
-                LoopEvent::ToolCallRescued { index, text }
+                Some(LoopEvent::ToolCallRescued { index, text })
             }
             StreamEvent::Usage(usage) => {
                 self.usage = Some(usage);
                 self.is_counted = !self.response.content.is_empty();
-                return Ok(None);
+                None
             }
             StreamEvent::Model(model) => {
                 self.response.model = model;
-                return Ok(None);
+                None
             }
             StreamEvent::RequestId(id) => {
                 self.response.metadata.insert("request_id".into(), Value::String(id.clone()));
-                LoopEvent::RequestId(id)
+                Some(LoopEvent::RequestId(id))
             }
-            StreamEvent::RateLimits(limits) => LoopEvent::RateLimits(limits),
+            StreamEvent::RateLimits(limits) => Some(LoopEvent::RateLimits(limits)),
             StreamEvent::ProviderData { index, data } => {
-                let block = ContentBlock::ProviderData(data);
-                match index.and_then(|index| self.call(index)).map(|call| call.block) {
-                    Some(call) => self.insert_behind(call, block),
-                    None => self.response.content.push(block),
-                }
-                return Ok(None);
+                self.keep_data(index, data);
+                None
             }
-            StreamEvent::SchemasReduced(mut schemas) => {
-                schemas.retain(|it| !self.told.contains(it) && !self.reduced.contains(it));
-                if schemas.is_empty() {
-                    return Ok(None);
-                }
-                self.reduced.extend_from_slice(&schemas);
-                LoopEvent::SchemasReduced { schemas }
-            }
+            StreamEvent::SchemasReduced(schemas) => self.tell_of(schemas),
             StreamEvent::RetryScheduled(notice) => {
                 if notice.may_have_cost {
                     self.give_up_attempt();
                 }
-                LoopEvent::RetryScheduled(notice)
+                Some(LoopEvent::RetryScheduled(notice))
             }
             StreamEvent::AttemptDiscarded { attempt } => {
                 self.give_up_attempt();
                 self.response = ChatResponse::default();
                 self.calls.clear();
-                LoopEvent::AttemptDiscarded { attempt }
+                Some(LoopEvent::AttemptDiscarded { attempt })
             }
             StreamEvent::Done { stop_reason } => {
                 self.response.stop_reason = stop_reason;
                 self.done = true;
-                return Ok(None);
+                None
             }
-        };
-        Ok(Some(seen))
+        })
     }
 
     /// Whether the proper end has arrived.
@@ -280,6 +254,45 @@ impl ReplyAssembler {
         blocks.sum::<usize>() + arguments.sum::<usize>()
     }
 
+    /// Adds text; `false` where there is none, as many servers send beside each piece of thought.
+    fn add_text(&mut self, text: &str) -> bool {
+        if text.is_empty() {
+            return false;
+        }
+        self.is_counted = false;
+        match self.response.content.last_mut() {
+            Some(ContentBlock::Text(all)) => all.push_str(text),
+            _ => self.response.content.push(ContentBlock::Text(text.to_owned())),
+        }
+        true
+    }
+
+    /// Adds thought; `false` where there is none.
+    fn add_thought(&mut self, text: &str) -> bool {
+        if text.is_empty() {
+            return false;
+        }
+        self.is_counted = false;
+        match self.response.content.last_mut() {
+            Some(ContentBlock::Reasoning { content }) => content.push_str(text),
+            _ => {
+                let content = text.to_owned();
+                self.response.content.push(ContentBlock::Reasoning { content });
+            }
+        }
+        true
+    }
+
+    /// Tells of the reduced schemas that nobody has told of before.
+    fn tell_of(&mut self, mut schemas: Vec<ReducedSchema>) -> Option<LoopEvent> {
+        schemas.retain(|it| !self.told.contains(it) && !self.reduced.contains(it));
+        if schemas.is_empty() {
+            return None;
+        }
+        self.reduced.extend_from_slice(&schemas);
+        Some(LoopEvent::SchemasReduced { schemas })
+    }
+
     fn call(&mut self, index: u32) -> Option<&mut CallInProgress> {
         // From the back: some servers use an index twice.
         self.calls.iter_mut().rev().find(|call| call.index == index)
@@ -320,8 +333,14 @@ impl ReplyAssembler {
         call
     }
 
-    /// Puts data behind a call, and behind the data that it has already.
-    fn insert_behind(&mut self, call: usize, data: ContentBlock) {
+    /// Puts data behind the call it belongs to and the data that this has already, or else behind
+    /// all that came.
+    fn keep_data(&mut self, index: Option<u32>, data: ProviderData) {
+        let data = ContentBlock::ProviderData(data);
+        let Some(call) = index.and_then(|index| self.call(index)).map(|call| call.block) else {
+            self.response.content.push(data);
+            return;
+        };
         let behind = &self.response.content[call + 1..];
         let known = behind.iter().take_while(|b| matches!(b, ContentBlock::ProviderData(_)));
         let at = call + 1 + known.count();
@@ -356,47 +375,6 @@ impl ReplyAssembler {
     }
 }
 
-/// The arguments of a call from their text: `{}` for nothing, a `Value::String` of the text where
-/// it is not readable as JSON, nested too deep, or itself a string.
-pub fn parse_arguments(raw: &str) -> Value {
-    match raw.trim() {
-        "" | "null" => json!({}),
-        text => match serde_json::from_str::<Value>(text) {
-            Ok(arguments) if !arguments.is_string() && depth(&arguments) <= MAX_DEPTH => arguments,
-            _ => Value::String(raw.to_owned()),
-        },
-    }
-}
-
-/// What is wrong with arguments that are not a JSON object.
-pub(crate) fn argument_fault(arguments: &Value) -> Option<String> {
-    match arguments {
-        Value::Object(_) => None,
-        Value::String(raw) => Some(match serde_json::from_str::<Value>(raw) {
-            Err(_) if let Some(fault) = unread_call(raw) => fault.to_owned(),
-            Err(error) => format!("The arguments are not readable as JSON: {error}."),
-            Ok(value) if depth(&value) > MAX_DEPTH => {
-                format!("The arguments are nested deeper than {MAX_DEPTH} levels.")
-            }
-            Ok(_) => "The arguments are a JSON string, not an object.".to_owned(),
-        }),
-        _ => Some("The arguments are JSON, but not an object.".to_owned()),
-    }
-}
-
-/// Levels of arrays and objects in a value.
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
-}
-
-/// Deeper arguments are not read: in a journal they stand some levels deeper, and readers of JSON
-/// stop at 128.
-const MAX_DEPTH: usize = 64;
-
 fn broken(index: u32) -> Failure {
     Failure::ResponseFormat {
         message: format!("arguments came for call {index}, which never began"),
@@ -407,7 +385,6 @@ fn broken(index: u32) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::ProviderData;
     use crate::usage::UsageSource;
 
     fn assemble(taken: &[&str], events: Vec<StreamEvent>) -> (Vec<LoopEvent>, Outcome) {
@@ -515,25 +492,6 @@ mod tests {
         let response = reply(outcome).response;
         assert_eq!(response.content, [ContentBlock::Text("right".into())]);
         assert_eq!((response.usage.input_tokens, response.usage.source), (5, UsageSource::Unknown));
-    }
-
-    #[test]
-    fn arguments_are_read_forgivingly_and_never_replaced() {
-        assert_eq!(parse_arguments(" "), json!({}));
-        assert_eq!(parse_arguments("null"), json!({}));
-        assert_eq!(parse_arguments("{\"a\""), Value::String("{\"a\"".into()));
-        let deep = "[".repeat(200_000);
-        assert_eq!(parse_arguments(&deep), Value::String(deep));
-    }
-
-    #[test]
-    fn arguments_that_no_journal_could_hold_are_not_read() {
-        let nested = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(parse_arguments(&nested(64)).is_array());
-        let arguments = parse_arguments(&nested(65));
-        assert_eq!(arguments, Value::String(nested(65)));
-        let fault = argument_fault(&arguments);
-        assert_eq!(fault.unwrap(), "The arguments are nested deeper than 64 levels.");
     }
 
     #[test]

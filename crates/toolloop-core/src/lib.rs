@@ -15,6 +15,7 @@
 //!
 //! Programs depend on the crate `toolloop`, which re-exports the vocabulary and brings drivers.
 
+mod arguments;
 mod assembler;
 pub mod chat;
 mod conversation;
@@ -38,7 +39,8 @@ mod tool_content;
 pub mod transcript;
 pub mod usage;
 
-pub use assembler::{ReplyAssembler, parse_arguments};
+pub use arguments::parse_arguments;
+pub use assembler::ReplyAssembler;
 pub use chat::{
     ChatMessage, ChatResponse, ChatRole, ContentBlock, ImageSource, ProviderData, StopReason,
     ToolCall, ToolResult,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Dialect;
 use super::limit::{StreamingError, ToolLimit};
 use super::scan::{End, Scanner};
-use crate::assembler::parse_arguments;
+use crate::arguments::parse_arguments;
 use crate::chat::{StopReason, ToolCall};
 use crate::params::ToolDefinition;
 use crate::stream::StreamEvent;

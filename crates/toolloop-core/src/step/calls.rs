@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{State, circles, ending, request, results};
-use crate::assembler::argument_fault;
+use crate::arguments;
 use crate::chat::{CUT_OFF, ChatResponse, ContentBlock, StopReason, ToolCall, ToolResult};
 use crate::dialect::unread_call;
 use crate::effect::{Action, EffectKind, Reply};
@@ -260,7 +260,7 @@ fn unknown(name: &str, names: &BTreeSet<&str>) -> String {
 /// Why the arguments of a call cannot be run with, in words for the model.
 fn unfit(call: &ToolCall, invalid: Option<&String>) -> Option<String> {
     let name = &call.name;
-    let fault = argument_fault(&call.arguments).or_else(|| invalid.cloned())?;
+    let fault = arguments::fault(&call.arguments).or_else(|| invalid.cloned())?;
     let form = match call.arguments.as_str().and_then(unread_call) {
         Some(_) => "in that form",
         None => "with a JSON object that fits its schema",

@@ -28,7 +28,7 @@ use tools::Offered;
 
 use super::Dialect;
 use super::limit::{StreamingError, ToolLimit};
-use crate::assembler::parse_arguments;
+use crate::arguments::parse_arguments;
 use crate::chat::ToolCall;
 use crate::params::ToolDefinition;
 use crate::stream::StreamEvent;
