@@ -1,7 +1,8 @@
 //! [`Text`]: a string of an answer, borrowed where it can be and absent where it is none.
 //!
 //! Servers that speak an API send null, a number or an object where its documents say a string.
-//! [`FromJson`] says what a type makes of each; by default, nothing.
+//! [`FromJson`] says what a type makes of each; by default, nothing. [`count`] is the same for a
+//! number, [`any`] for what has parts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,6 +10,7 @@ use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 /// A string; empty where there is none.
 #[derive(Default)]
@@ -26,9 +28,55 @@ impl<'a> FromJson<'a> for Text<'a> {
     }
 }
 
-/// What can be made of a JSON value that should be a string.
+/// A number of tokens or a position; none where it is no such number.
+pub(in crate::codec) fn count<'de, D, N>(deserializer: D) -> Result<Option<N>, D::Error>
+where
+    D: Deserializer<'de>,
+    N: TryFrom<u64>,
+{
+    let Count(count) = deserializer.deserialize_any(Forgiving::default())?;
+    Ok(count.and_then(|count| N::try_from(count).ok()))
+}
+
+/// What has parts; none where it is something else. Not worth losing a reply for.
+pub(in crate::codec) fn any<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let raw = <&'de RawValue>::deserialize(deserializer)?.get();
+    Ok(serde_json::from_str(raw).ok().flatten())
+}
+
+#[derive(Default)]
+struct Count(Option<u64>);
+
+impl<'a> FromJson<'a> for Count {
+    fn from_text(text: Cow<'a, str>) -> Self {
+        Self(text.parse().ok())
+    }
+
+    fn from_number(number: f64) -> Self {
+        // As far as a float can say it; the cast ends at the bounds.
+        Self((number >= 0.0).then_some(number as u64))
+    }
+
+    fn from_count(count: u64) -> Self {
+        Self(Some(count))
+    }
+}
+
+/// What can be made of a JSON value that should be something else.
 pub(in crate::codec) trait FromJson<'a>: Default {
     fn from_text(text: Cow<'a, str>) -> Self;
+
+    fn from_number(_: f64) -> Self {
+        Self::default()
+    }
+
+    fn from_count(_: u64) -> Self {
+        Self::default()
+    }
 
     fn from_object<A: MapAccess<'a>>(mut object: A) -> Result<Self, A::Error> {
         while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
@@ -82,14 +130,15 @@ impl<'de, T: FromJson<'de>> Visitor<'de> for Forgiving<T> {
     }
 
     fn visit_i64<E>(self, _: i64) -> Result<T, E> {
+        // Only negative ones come here.
         Ok(T::default())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<T, E> {
-        Ok(T::default())
+    fn visit_u64<E>(self, count: u64) -> Result<T, E> {
+        Ok(T::from_count(count))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<T, E> {
-        Ok(T::default())
+    fn visit_f64<E>(self, number: f64) -> Result<T, E> {
+        Ok(T::from_number(number))
     }
 }

@@ -188,6 +188,30 @@ fn an_answer_goes_on_after_code_that_ran() {
     assert!(handle(json!({"content": {"parts": [{"text": "One."}]}, "finishReason": "STOP"})));
 }
 
+/// Without `alt=sse`, which a gateway may lose, the API sends its events as one list.
+#[tokio::test]
+async fn a_list_in_place_of_a_stream_is_read_as_well() {
+    let events = json!([
+        {"candidates": [parts(json!([{"text": "Hel"}]))], "modelVersion": "m"},
+        {"candidates": [parts(json!([{"text": "lo"}, {"functionCall": {"name": "add", "args": {}}}]))]},
+        {"candidates": [finish("STOP")],
+            "usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2}},
+    ]);
+    let failed =
+        json!([{"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}]);
+    let server =
+        Server::start([&events, &failed].map(|list| json_answer("200 OK", &list.to_string())))
+            .await;
+    let builder = GeminiProvider::builder("gemini-2.5-flash").base_url(&server.url).api_key("key");
+    let provider = builder.max_retries(0).build().unwrap();
+    let params = ChatParams { messages: vec![ChatMessage::user("Hi")], ..ChatParams::default() };
+    let response = provider.generate(&params).await.unwrap();
+    assert_eq!((response.text(), response.stop_reason), (Some("Hello"), StopReason::ToolUse));
+    assert_eq!((response.tool_calls().len(), response.usage.output_tokens), (1, 2));
+    let error = provider.generate(&params).await.unwrap_err();
+    assert_eq!((error.status(), error.is_retryable()), (Some(503), true), "{error}");
+}
+
 #[tokio::test]
 async fn the_provider_asks_with_the_key_in_a_header() {
     let script = Script::new([Reply::text("Hi").call(Call::new("add", json!({"x": 1})))]);

@@ -419,6 +419,44 @@ fn what_no_delta_brought_comes_with_the_item_or_at_the_end() {
     assert_eq!(decode(&[completed(json!(output))]), (expected.to_vec(), None));
 }
 
+/// Some servers announce a call and say what it is only at the end, or have one index for all items.
+#[test]
+fn calls_are_found_where_indices_say_little() {
+    let at_the_end = [
+        item("added", 0, function("in_progress", "")),
+        completed(json!([function("completed", "{\"x\":1}")])),
+    ];
+    let events =
+        vec![start(), chunk("{\"x\":1}"), whole_call(json!({"x": 1})), done(StopReason::ToolUse)];
+    assert_eq!(decode(&at_the_end), (events, None));
+
+    let call = |id: &str, arguments: &str| {
+        let mut call = function("completed", arguments);
+        call["call_id"] = id.into();
+        call
+    };
+    let one_index = [
+        item("added", 0, call("a", "")),
+        delta("function_call_arguments", 0, "{\"x\":1}"),
+        item("done", 0, call("a", "{\"x\":1}")),
+        item("added", 0, call("b", "")),
+        delta("function_call_arguments", 0, "{\"x\":2}"),
+        item("done", 0, call("b", "{\"x\":2}")),
+        completed(json!([])),
+    ];
+    let (events, error) = decode(&one_index);
+    let calls: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            StreamEvent::ToolCallComplete { index, call } => {
+                Some((*index, call.id.as_str(), call.arguments["x"].as_i64()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!((calls, error), (vec![(0, "a", Some(1)), (1, "b", Some(2))], None));
+}
+
 #[test]
 fn refusals_and_other_endings() {
     let refused = [delta("refusal", 0, "No."), completed(json!([]))];

@@ -44,7 +44,7 @@ impl Decoder for MessagesDecoder {
         }
         let message: Message<'_> = serde_json::from_str(body).map_err(malformed)?;
         self.handle_head(&message, events);
-        for raw in &message.content {
+        for raw in message.content.iter().flatten() {
             let block = OpenBlock::start(raw, &mut self.calls, &mut self.run, events)?;
             self.unfinished.extend(block.stop(&mut self.run, events));
         }

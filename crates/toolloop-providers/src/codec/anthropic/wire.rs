@@ -4,14 +4,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolloop_core::{Usage, UsageSource};
 
-use crate::codec::forgiving::Text;
+use crate::codec::forgiving::{Text, any, count};
 
 /// One event of the stream. Which members it has depends on its type.
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(borrow, default, rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) index: Option<u32>,
     #[serde(borrow, default)]
     pub(super) delta: Option<Delta<'a>>,
@@ -20,7 +20,7 @@ pub(super) struct Event<'a> {
     /// A [`Message`]; in an error without a wrapper, its sentence.
     #[serde(borrow, default)]
     pub(super) message: Option<&'a RawValue>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any")]
     pub(super) usage: Option<WireUsage>,
 }
 
@@ -55,11 +55,11 @@ pub(super) struct RawDelta<'a> {
 pub(super) struct Message<'a> {
     #[serde(borrow, default)]
     pub(super) model: Text<'a>,
-    #[serde(borrow, default)]
-    pub(super) content: Vec<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "any")]
+    pub(super) content: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
     pub(super) stop_reason: Text<'a>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any")]
     pub(super) usage: Option<WireUsage>,
 }
 
@@ -90,21 +90,21 @@ pub(super) struct Block<'a> {
 /// The tokens so far; a later report replaces the figures it names.
 #[derive(Deserialize, Clone, Copy, Default)]
 pub(super) struct WireUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     output_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any")]
     output_tokens_details: Option<OutputDetails>,
 }
 
 #[derive(Deserialize, Clone, Copy)]
 struct OutputDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     thinking_tokens: Option<u64>,
 }
 

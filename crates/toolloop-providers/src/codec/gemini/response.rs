@@ -36,7 +36,15 @@ impl Decoder for GeminiDecoder {
     }
 
     fn handle_document(&mut self, body: &str, events: &mut Events) -> Result<(), DecodeError> {
-        self.handle_chunk(body, events)?;
+        // What the API has in place of events where a gateway loses the wish for them.
+        match body.trim_start().starts_with('[') {
+            true => {
+                let chunks: Vec<&RawValue> = serde_json::from_str(body)
+                    .map_err(|error| DecodeError::malformed(&error, body))?;
+                chunks.iter().try_for_each(|chunk| self.handle_chunk(chunk.get(), events))?;
+            }
+            false => self.handle_chunk(body, events)?,
+        }
         self.handle_end(events);
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::codec::forgiving::Text;
+use crate::codec::forgiving::{Text, any, count};
 
 /// One event of a stream, or a whole answer.
 #[derive(Deserialize)]
@@ -18,7 +18,7 @@ pub(super) struct Chunk<'a> {
     pub(super) candidates: Option<Vec<Candidate<'a>>>,
     #[serde(borrow, default)]
     pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any")]
     pub(super) usage_metadata: Option<WireUsage>,
     #[serde(borrow, default)]
     pub(super) model_version: Text<'a>,
@@ -31,7 +31,7 @@ pub(super) struct Chunk<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Candidate<'a> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) index: Option<u32>,
     #[serde(borrow, default)]
     pub(super) content: Option<Content<'a>>,
@@ -57,16 +57,16 @@ pub(super) struct PromptFeedback<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) prompt_token_count: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) candidates_token_count: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) thoughts_token_count: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) cached_content_token_count: Option<u64>,
     /// What the results of tools on the server added to the prompt.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) tool_use_prompt_token_count: Option<u64>,
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::codec::forgiving::Text;
+use crate::codec::forgiving::{Text, count};
 
 /// One line of a stream, or a whole answer.
 #[derive(Deserialize)]
@@ -17,9 +17,9 @@ pub(super) struct Line<'a> {
     pub(super) done: bool,
     #[serde(borrow, default)]
     pub(super) done_reason: Text<'a>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) prompt_eval_count: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) eval_count: Option<u64>,
     #[serde(default)]
     pub(super) error: Option<Value>,

@@ -83,14 +83,16 @@ impl ChatDecoder {
         }
         // Other choices than the first were not asked for.
         let choices = chunk.choices.unwrap_or_default();
-        if let Some(choice) = choices.into_iter().find(|choice| choice.index.unwrap_or(0) == 0) {
-            self.handle_choice(choice, events);
-        }
+        let handled = match choices.into_iter().find(|choice| choice.index.unwrap_or(0) == 0) {
+            Some(choice) => self.handle_choice(choice, events),
+            None => Ok(()),
+        };
         if let Some(usage) = chunk.usage.and_then(usage)
             && self.usage.replace(usage) != Some(usage)
         {
             events.push_back(StreamEvent::Usage(usage));
         }
+        handled?;
 
         // Every parsed chunk replaces the template, so none outlives a change of state.
         let only = events.back().filter(|_| events.len() == known + 1);
@@ -108,7 +110,11 @@ impl ChatDecoder {
         Ok(())
     }
 
-    fn handle_choice(&mut self, choice: Choice<'_>, events: &mut Events) {
+    fn handle_choice(
+        &mut self,
+        choice: Choice<'_>,
+        events: &mut Events,
+    ) -> Result<(), DecodeError> {
         let delta = choice.delta.or(choice.message.map(|message| *message)).unwrap_or_default();
         let Delta { content, reasoning_content, reasoning, refusal, tool_calls, .. } = delta;
         match reasoning_content.0.is_empty() {
@@ -132,8 +138,9 @@ impl ChatDecoder {
             self.hand_on_details(Some(position), events);
         }
         if self.finish.is_none() {
-            self.finish = stop_reason(&choice.finish_reason.0);
+            self.finish = stop_reason(&choice.finish_reason.0)?;
         }
+        Ok(())
     }
 
     /// Text must not be parted by details that come in its midst: they wait for a call or the end.
@@ -240,15 +247,21 @@ fn borrowed_text<'a>(chunk: &Chunk<'a>) -> Option<(Lane, &'a str)> {
 }
 
 /// `None` for an empty word: some servers send one in every chunk.
-fn stop_reason(word: &str) -> Option<StopReason> {
-    Some(match word {
-        "" => return None,
+fn stop_reason(word: &str) -> Result<Option<StopReason>, DecodeError> {
+    Ok(Some(match word {
+        "" => return Ok(None),
         "stop" => StopReason::EndTurn,
         "length" | "model_length" => StopReason::MaxTokens,
         "tool_calls" | "function_call" => StopReason::ToolUse,
         "content_filter" => StopReason::Refusal,
+        // Words of Mistral and OpenRouter, DeepSeek, and vLLM for a reply that is not whole.
+        "error" | "insufficient_system_resource" | "abort" => {
+            let message = format!("the server broke the reply off (finish_reason {word:?})");
+            let code = Some("server_error".to_owned());
+            return Err(DecodeError::Api(ApiError { message, code, ..ApiError::default() }));
+        }
         _ => StopReason::Other,
-    })
+    }))
 }
 
 /// `None` where the provider names no figure.
@@ -262,9 +275,10 @@ fn usage(wire: WireUsage) -> Option<Usage> {
     let (input_tokens, mut output_tokens) = (input.unwrap_or(0), output.unwrap_or(0));
     let reasoning_tokens = wire.completion_tokens_details.and_then(|d| d.reasoning_tokens);
     let apart = reasoning_tokens.unwrap_or(0);
-    if apart > 0 && wire.total_tokens == Some(input_tokens + output_tokens + apart) {
+    let together = output_tokens.saturating_add(apart);
+    if apart > 0 && wire.total_tokens == Some(input_tokens.saturating_add(together)) {
         // xAI counts reasoning beside the completion.
-        output_tokens += apart;
+        output_tokens = together;
     }
     let details = wire.prompt_tokens_details;
     let cached = details.as_ref().and_then(|d| d.cached_tokens).or(wire.prompt_cache_hit_tokens);

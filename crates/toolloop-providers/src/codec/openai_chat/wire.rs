@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
-use crate::codec::forgiving::{Forgiving, FromJson, Text};
+use crate::codec::forgiving::{Forgiving, FromJson, Text, any, count};
 
 /// A list that rarely has more than one element; a chunk is read without an allocation for it.
 type Few<T> = SmallVec<[T; 1]>;
@@ -24,7 +24,7 @@ pub(super) struct Chunk<'a> {
     pub(super) model: Text<'a>,
     #[serde(borrow, default)]
     pub(super) choices: Option<Few<Choice<'a>>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any")]
     pub(super) usage: Option<WireUsage>,
     #[serde(default)]
     pub(super) error: Option<Box<Value>>,
@@ -32,7 +32,7 @@ pub(super) struct Chunk<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) index: Option<u32>,
     #[serde(borrow, default)]
     pub(super) delta: Option<Delta<'a>>,
@@ -68,7 +68,7 @@ pub(super) struct Delta<'a> {
 
 #[derive(Deserialize, Default)]
 pub(super) struct CallDelta<'a> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) index: Option<u32>,
     #[serde(borrow, default)]
     pub(super) id: Text<'a>,
@@ -89,32 +89,32 @@ pub(super) struct FunctionDelta<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct WireUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) prompt_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) completion_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) total_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any")]
     pub(super) prompt_tokens_details: Option<PromptDetails>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any")]
     pub(super) completion_tokens_details: Option<CompletionDetails>,
     /// DeepSeek's name for `cached_tokens`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) prompt_cache_hit_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct PromptDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) cached_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) cache_write_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct CompletionDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) reasoning_tokens: Option<u64>,
 }
 

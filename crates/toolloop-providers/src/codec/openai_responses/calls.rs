@@ -14,7 +14,10 @@ struct OpenCall {
     id: String,
     name: String,
     arguments: String,
+    /// Whether the call was given.
     closed: bool,
+    /// Whether its item has come whole, though it be incomplete.
+    said: bool,
 }
 
 impl OpenCalls {
@@ -22,15 +25,27 @@ impl OpenCalls {
         self.0.is_empty()
     }
 
+    /// Whether a call has begun there whose item never came whole.
+    pub(super) fn is_open(&self, output_index: u32) -> bool {
+        self.position(output_index).is_some_and(|index| !self.0[index as usize].said)
+    }
+
     /// A call begins; gives its index. Its arguments come later, whatever it has already.
     pub(super) fn start(&mut self, output_index: u32, item: &Item<'_>, events: &mut Events) -> u32 {
-        if let Some(position) = self.position(output_index) {
-            return position;
+        // Some servers have one index for all items.
+        let is_another = |known: &OpenCall| {
+            !item.call_id.0.is_empty() && !known.id.is_empty() && known.id != item.call_id.0
+        };
+        let known =
+            self.0.iter().rposition(|call| call.output_index == output_index && !is_another(call));
+        if let Some(position) = known {
+            return position as u32;
         }
         let (id, name) = (item.call_id.0.to_string(), item.name.0.to_string());
         let index = self.0.len() as u32;
         events.push_back(StreamEvent::ToolCallStart { index, id: id.clone(), name: name.clone() });
-        self.0.push(OpenCall { output_index, id, name, arguments: String::new(), closed: false });
+        let (arguments, closed, said) = (String::new(), false, false);
+        self.0.push(OpenCall { output_index, id, name, arguments, closed, said });
         index
     }
 
@@ -54,8 +69,11 @@ impl OpenCalls {
     /// The item of a call is whole, and says itself whether the call is; gives its index.
     pub(super) fn close(&mut self, output_index: u32, item: &Item<'_>, events: &mut Events) -> u32 {
         let index = self.start(output_index, item, events);
-        self.push_rest(output_index, &item.arguments.0, events);
         let call = &mut self.0[index as usize];
+        call.said = true;
+        if let Some(rest) = item.arguments.0.strip_prefix(&*call.arguments) {
+            call.extend(index, rest, events);
+        }
         if item.status.0 != "incomplete" {
             // What the item says counts, should the pieces say something else.
             if !item.arguments.0.is_empty() {
@@ -74,7 +92,7 @@ impl OpenCalls {
     }
 
     fn position(&self, output_index: u32) -> Option<u32> {
-        self.0.iter().position(|call| call.output_index == output_index).map(|at| at as u32)
+        self.0.iter().rposition(|call| call.output_index == output_index).map(|at| at as u32)
     }
 }
 

@@ -212,8 +212,9 @@ impl ResponsesDecoder {
             return Err(DecodeError::Api(ApiError { message, ..ApiError::default() }));
         }
         self.handle_model(&response.model.0, events);
-        if !self.has_items {
-            for (index, item) in (0..).zip(response.output.unwrap_or_default()) {
+        for (index, item) in (0..).zip(response.output.unwrap_or_default()) {
+            // A call that was announced and never finished says here what it is.
+            if !self.has_items || self.calls.is_open(index) {
                 self.handle_item(index, item, events)?;
             }
         }

@@ -4,16 +4,16 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::codec::forgiving::Text;
+use crate::codec::forgiving::{Text, any, count};
 
 /// One event of a stream.
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(borrow, default, rename = "type")]
     pub(super) kind: Text<'a>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) output_index: Option<u32>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) summary_index: Option<u32>,
     #[serde(borrow, default)]
     pub(super) delta: Text<'a>,
@@ -36,7 +36,7 @@ pub(super) struct Response<'a> {
     pub(super) output: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
     pub(super) incomplete_details: Option<Incomplete<'a>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any")]
     pub(super) usage: Option<WireUsage>,
     #[serde(default)]
     pub(super) error: Option<Value>,
@@ -85,26 +85,26 @@ pub(super) struct Part<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct WireUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) input_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) output_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any")]
     pub(super) input_tokens_details: Option<InputDetails>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any")]
     pub(super) output_tokens_details: Option<OutputDetails>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct InputDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) cached_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) cache_write_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 pub(super) struct OutputDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "count")]
     pub(super) reasoning_tokens: Option<u64>,
 }
