@@ -148,41 +148,6 @@ fn expectation(oracle: &Value) -> Value {
     })
 }
 
-#[test]
-fn where_a_stream_is_cut_changes_nothing() {
-    let mut seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 | 1;
-    println!("seed of the cuts: {seed}");
-    let mut recordings = recordings();
-    recordings.sort_by_key(|recording| recording.body.len());
-    for (at, Recording { name, body, .. }) in recordings.iter().enumerate() {
-        let whole = decode([body.as_slice()]);
-        for _ in 0..3 {
-            let pieces = random_pieces(body, &mut seed);
-            assert_eq!(decode(pieces), whole, "{name}");
-        }
-        if at < 12 {
-            for cut in 0..=body.len() {
-                let (first, second) = body.split_at(cut);
-                assert_eq!(decode([first, second]), whole, "{name} cut at {cut}");
-            }
-        }
-    }
-}
-
-fn random_pieces<'a>(body: &'a [u8], seed: &mut u64) -> Vec<&'a [u8]> {
-    let mut pieces = Vec::new();
-    let mut rest = body;
-    while !rest.is_empty() {
-        *seed ^= *seed << 13;
-        *seed ^= *seed >> 7;
-        *seed ^= *seed << 17;
-        let (piece, others) = rest.split_at((*seed % 997) as usize % rest.len() + 1);
-        pieces.push(piece);
-        rest = others;
-    }
-    pieces
-}
-
 /// A reply goes back as the blocks in which it came, whatever they are.
 #[test]
 fn every_recorded_block_goes_back_as_it_came() {

@@ -3,14 +3,13 @@
 use serde_json::{Value, json};
 use toolloop_core::{StopReason, StreamEvent, Usage};
 
-use crate::support::corpus::{folder, random_pieces, read, seed};
+use crate::support::corpus::{folder, read};
 use crate::support::decode::{decode, text_of};
 
 #[test]
 fn recorded_streams_give_what_their_sdk_saw() {
     let Some(folder) = folder() else { return };
     let manifest = read(&folder.join("manifest.json"));
-    let mut seed = seed();
     let mut wrong = Vec::new();
     let mut count = 0;
     for stream in manifest["streams"].as_array().unwrap() {
@@ -22,10 +21,6 @@ fn recorded_streams_give_what_their_sdk_saw() {
         let body = std::fs::read(path("file")).unwrap();
         let oracle = read(&path("oracle"));
         let whole = decode([body.as_slice()]);
-        for _ in 0..3 {
-            let pieces = random_pieces(&body, &mut seed);
-            assert_eq!(decode(pieces), whole, "cut: {}", stream["file"]);
-        }
         let (events, error) = whole;
         let seen = match error {
             Some(error) => json!({"error": error.to_string()}),
@@ -38,6 +33,7 @@ fn recorded_streams_give_what_their_sdk_saw() {
     }
     println!("{count} streams");
     assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count >= 148, "only {count} streams found");
 }
 
 /// What we saw, in the oracle's words.
