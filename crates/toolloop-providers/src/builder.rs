@@ -4,7 +4,8 @@
 use std::num::NonZeroUsize;
 
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
+use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use toolloop_core::LlmError;
 
@@ -44,7 +45,11 @@ impl<A> ProviderBuilder<A> {
     }
 
     /// A client of yours (reqwest 0.13), for its proxies, certificates or pool. Its own limit of
-    /// time for a connection counts then.
+    /// time for a connection counts then. Let it follow no redirects: reqwest keeps headers such as
+    /// `x-api-key` when it goes to another server.
+    ///
+    /// Without one, the proxies of `HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` are used, but for what
+    /// `NO_PROXY` names and for servers on this machine.
     pub fn http_client(mut self, client: reqwest::Client) -> Self {
         self.connection.client = Some(client);
         self
@@ -64,7 +69,8 @@ impl<A> ProviderBuilder<A> {
         self
     }
 
-    /// Most bytes of one event of a stream; 32 MiB unless set.
+    /// Most bytes of one event of a stream; 32 MiB unless set. A whole stream may have eight times as
+    /// many.
     pub fn max_event_bytes(mut self, bytes: NonZeroUsize) -> Self {
         self.connection.limits.max_event = bytes;
         self
@@ -118,7 +124,18 @@ impl Connection {
         // A key from a file or a variable may end in a line break.
         let trimmed = |key: &SecretString| SecretString::from(key.expose_secret().trim());
         let key = self.api_key.as_ref().map(trimmed).filter(|key| !key.expose_secret().is_empty());
-        let mut headers = HeaderMap::new();
+        let base_url = parse_base_url(base_url)?;
+        let client = self.client(&base_url)?;
+        let mut redactor = Redactor::new(key.as_ref());
+        redactor.add_address(&base_url);
+        // Takes user and password out of the address, into a header.
+        let bare = client.get(base_url).build().map_err(|error| {
+            LlmError::InvalidRequest(
+                format!("the base URL is not usable: {}", error.without_url()).into(),
+            )
+        })?;
+        let mut headers = bare.headers().clone();
+        redactor.add_headers(&headers);
         if let Some(key) = &key {
             let (name, value) = header.with(key.expose_secret());
             let mut value = header_value(&value, "the API key")?;
@@ -126,18 +143,19 @@ impl Connection {
             headers.insert(name, value);
         }
         Ok(Transport {
-            base_url: parse_base_url(base_url)?,
-            client: self.client()?,
+            base_url: bare.url().clone(),
+            client,
             headers,
-            redactor: Redactor::new(key.as_ref()),
+            redactor,
             limits: self.limits,
         })
     }
 
-    pub(crate) fn client(&self) -> Result<reqwest::Client, LlmError> {
+    /// The client for a server at this address.
+    pub(crate) fn client(&self, server: &Url) -> Result<reqwest::Client, LlmError> {
         match &self.client {
             Some(client) => Ok(client.clone()),
-            None => default_client(&self.limits.timeouts),
+            None => default_client(&self.limits.timeouts, server),
         }
     }
 }
@@ -194,6 +212,17 @@ mod tests {
         let local = from(&[("A_URL", "http://127.0.0.1:8080/v1")]).unwrap();
         assert_eq!(local.base_url.as_str(), "http://127.0.0.1:8080/v1");
         assert!(local.headers.is_empty());
+    }
+
+    #[test]
+    fn user_and_password_of_the_address_are_sent_and_not_shown() {
+        let address = ("A_URL", "https://me:password@h/v1");
+        let alone = from(&[address]).unwrap();
+        assert_eq!(alone.base_url.as_str(), "https://h/v1");
+        assert_eq!(alone.headers[AUTHORIZATION], "Basic bWU6cGFzc3dvcmQ=");
+        assert!(alone.headers[AUTHORIZATION].is_sensitive());
+        let with_key = from(&[address, ("A_KEY", "first-0123456789")]).unwrap();
+        assert_eq!(with_key.headers[AUTHORIZATION], "Bearer first-0123456789");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod suite {
     mod anthropic_requests;
     mod connection;
     mod corpus;
+    mod cuts;
     mod dialects;
     mod dialogues;
     mod error_bodies;
@@ -18,7 +19,10 @@ mod suite {
     mod gemini;
     mod gemini_corpus;
     mod gemini_requests;
+    mod large_bodies;
+    mod odd_values;
     mod ollama;
+    mod proxies;
     mod requests;
     mod responses;
     mod responses_corpus;

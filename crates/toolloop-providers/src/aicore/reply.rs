@@ -3,9 +3,11 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
+use tokio::time::{Instant, timeout_at};
 use toolloop_core::{BoxFuture, ChatParams, LlmError, StreamEvent};
 
 use super::session::{Session, Sessions};
@@ -23,6 +25,7 @@ pub(super) struct AiCoreReply {
     reading: Reading,
     state: State,
     renewed: bool,
+    started: Instant,
 }
 
 enum State {
@@ -39,17 +42,22 @@ impl AiCoreReply {
         params: &ChatParams,
         reading: Reading,
     ) -> Self {
-        let state = open(&sessions, None);
+        let started = Instant::now();
+        let state = open(&sessions, None, params.timeout, started);
         let params = ChatParams {
             timeout: params.timeout,
             extra_headers: params.extra_headers.clone(),
             ..ChatParams::default()
         };
         let deployment = deployment.to_owned();
-        Self { sessions, deployment, body: body.into(), params, reading, state, renewed: false }
+        let (body, renewed) = (body.into(), false);
+        Self { sessions, deployment, body, params, reading, state, renewed, started }
     }
 
-    fn ask(&self, session: Session) -> State {
+    fn ask(&mut self, session: Session) -> State {
+        // What the token took is gone.
+        let gone = std::mem::replace(&mut self.started, Instant::now()).elapsed();
+        self.params.timeout = self.params.timeout.map(|patience| patience.saturating_sub(gone));
         let path = ["v2", "inference", "deployments", &self.deployment, ENDPOINT];
         let (body, reading) = (self.body.clone(), self.reading.clone());
         let reply = session.transport.post(&path, body, &self.params, reading);
@@ -57,9 +65,23 @@ impl AiCoreReply {
     }
 }
 
-fn open(sessions: &Arc<Sessions>, refused: Option<Session>) -> State {
+/// Gets a token, within what is left of the caller's patience.
+fn open(
+    sessions: &Arc<Sessions>,
+    refused: Option<Session>,
+    patience: Option<Duration>,
+    started: Instant,
+) -> State {
     let sessions = Arc::clone(sessions);
-    State::Opening(Box::pin(async move { sessions.open(refused.as_ref()).await }))
+    State::Opening(Box::pin(async move {
+        let opening = sessions.open(refused.as_ref());
+        let Some(ends) = patience.and_then(|patience| started.checked_add(patience)) else {
+            return opening.await;
+        };
+        timeout_at(ends, opening).await.unwrap_or_else(|_| {
+            Err(LlmError::Timeout { elapsed_ms: started.elapsed().as_millis() as u64 })
+        })
+    }))
 }
 
 impl Stream for AiCoreReply {
@@ -79,7 +101,9 @@ impl Stream for AiCoreReply {
                 State::Replying { session, reply } => match ready!(Pin::new(reply).poll_next(cx)) {
                     Some(Err(error)) if error.status() == Some(401) && !this.renewed => {
                         this.renewed = true;
-                        this.state = open(&this.sessions, Some(session.clone()));
+                        let refused = Some(session.clone());
+                        let patience = this.params.timeout;
+                        this.state = open(&this.sessions, refused, patience, this.started);
                     }
                     event => return Poll::Ready(event),
                 },

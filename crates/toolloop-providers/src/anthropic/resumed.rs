@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
+use tokio::time::Instant;
 use toolloop_core::{
     ChatParams, ContentBlock, ErrorMessage, LlmError, ReplyAssembler, StreamEvent, Usage,
 };
@@ -23,6 +24,8 @@ pub(super) struct ResumedReply {
     provider: AnthropicProvider,
     params: Arc<ChatParams>,
     answer: ReplyStream<MessagesDecoder>,
+    /// When the answer was asked for.
+    started: Instant,
     /// The try of an answer that is under way.
     said: ReplyAssembler,
     /// The answers before it.
@@ -44,6 +47,7 @@ impl ResumedReply {
         Ok(Self {
             provider,
             answer,
+            started: Instant::now(),
             said: ReplyAssembler::of_request(Arc::clone(&params)),
             params,
             before: Vec::new(),
@@ -63,6 +67,10 @@ impl ResumedReply {
         self.usage_before += response.usage;
         self.before.extend(response.content);
         self.resumes += 1;
+        if let Some(patience) = self.params.timeout {
+            let gone = mem::replace(&mut self.started, Instant::now()).elapsed();
+            Arc::make_mut(&mut self.params).timeout = Some(patience.saturating_sub(gone));
+        }
         self.answer = self.provider.ask(&self.params, &self.before)?;
         Ok(())
     }

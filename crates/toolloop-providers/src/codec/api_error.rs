@@ -55,8 +55,14 @@ impl ApiError {
 
     /// Whether money or quota is used up, which waiting does not cure.
     pub fn is_out_of_quota(&self) -> bool {
-        const CODES: [&str; 3] =
-            ["insufficient_quota", "billing_hard_limit_reached", "quota_exceeded"];
+        const CODES: [&str; 5] = [
+            "insufficient_quota",
+            "billing_hard_limit_reached",
+            "billing_not_active",
+            "quota_exceeded",
+            // Moonshot's word.
+            "exceeded_current_quota_error",
+        ];
         self.code.as_deref().is_some_and(|code| CODES.contains(&code))
     }
 }

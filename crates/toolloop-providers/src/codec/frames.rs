@@ -63,6 +63,15 @@ impl Frames {
         }
     }
 
+    /// What has come and is no event: lines between those of a stream of server-sent events, or a
+    /// line without its end.
+    pub fn stray(&self) -> Cow<'_, str> {
+        match self {
+            Self::Sse(frames) => frames.stray(),
+            Self::Lines(frames) => frames.open(),
+        }
+    }
+
     /// The body is over: what is left and may be a whole event. An event of a stream of
     /// server-sent events is only whole with the blank line behind it.
     pub fn finish(&mut self) -> Option<Cow<'static, str>> {

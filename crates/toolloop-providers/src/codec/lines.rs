@@ -61,6 +61,11 @@ impl LineFrames {
         }
     }
 
+    /// What has come of a line whose end has not.
+    pub fn open(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.open)
+    }
+
     /// What came after the last end of a line; the body is over.
     pub fn finish(&mut self) -> Option<Cow<'static, str>> {
         let open = std::mem::take(&mut self.open);

@@ -30,7 +30,7 @@ use toolloop_core::StreamEvent;
 pub use api_error::ApiError;
 pub use frames::{Frames, Framing};
 pub use outgoing::outgoing;
-pub(crate) use reading::{Reading, origin};
+pub(crate) use reading::{Reading, is_below, origin};
 
 /// Events that were decoded and not yet taken.
 pub type Events = VecDeque<StreamEvent>;

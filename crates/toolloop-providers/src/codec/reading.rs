@@ -72,11 +72,17 @@ impl Reading {
 /// API alone is the name.
 pub(crate) fn origin(api: &'static str, url: &Url, home: &str) -> Cow<'static, str> {
     let host = url.host_str().unwrap_or_default();
-    match (host.ends_with(home), url.port()) {
+    match (is_below(url, home), url.port()) {
         (true, _) => Cow::Borrowed(api),
         (false, None) => format!("{api}@{host}").into(),
         (false, Some(port)) => format!("{api}@{host}:{port}").into(),
     }
+}
+
+/// Whether the server is one of this domain.
+pub(crate) fn is_below(url: &Url, domain: &str) -> bool {
+    let before = url.host_str().and_then(|host| host.strip_suffix(domain));
+    before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
 }
 
 #[cfg(test)]
@@ -125,6 +131,7 @@ mod tests {
         let of = |url: &str| origin("api", &Url::parse(url).unwrap(), "api.openai.com");
         assert_eq!(of("https://api.openai.com/v1"), "api");
         assert_eq!(of("https://eu.api.openai.com/v1"), "api");
+        assert_eq!(of("https://notapi.openai.com/v1"), "api@notapi.openai.com");
         assert_eq!(of("https://a.openai.azure.com/openai/v1"), "api@a.openai.azure.com");
         assert_eq!(of("http://127.0.0.1:8080/v1"), "api@127.0.0.1:8080");
     }

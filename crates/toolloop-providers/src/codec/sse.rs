@@ -3,6 +3,9 @@
 //! The grammar is that of `sse-core`. In front of it stands a shortcut for the shape that nearly
 //! every event has: one `data:` line, whole in one piece of the body. It is lent from the piece
 //! instead of being copied.
+//!
+//! Lines that are no field of an event are kept aside, within bounds: servers that fail in the
+//! midst of a stream, Google's among them, write the error as it is, without `data:`.
 
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
@@ -24,13 +27,38 @@ pub struct SseFrames {
     used: usize,
     /// Whether an event begins here and the decoder holds nothing back.
     at_boundary: bool,
+    stray: Stray,
+}
+
+/// What stood on lines that are no field.
+#[derive(Default)]
+struct Stray {
+    line: Line,
+    text: Vec<u8>,
+}
+
+/// What the body is in the midst of.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Line {
+    /// A line begins.
+    #[default]
+    Start,
+    Field,
+    Stray,
 }
 
 impl SseFrames {
     /// Cuts events of up to `limit` bytes.
     pub fn with_limit(limit: NonZeroUsize) -> Self {
         let decoder = SseDecoder::with_limit(limit);
-        Self { decoder, limit, piece: Bytes::new(), used: 0, at_boundary: false }
+        Self {
+            decoder,
+            limit,
+            piece: Bytes::new(),
+            used: 0,
+            at_boundary: false,
+            stray: Stray::default(),
+        }
     }
 
     /// Takes the next piece of the body; the one before must be used up.
@@ -55,19 +83,49 @@ impl SseFrames {
             return Some(Ok(Cow::Borrowed(line)));
         }
         self.at_boundary = false;
-        loop {
-            let mut rest = &self.piece[self.used..];
-            let decoded = self.decoder.next(&mut rest);
-            self.used = self.piece.len() - rest.len();
-            return Some(match decoded? {
-                Ok(SseEvent::Message(message)) => {
+        while self.used < self.piece.len() {
+            // Line by line, to see those that are no field.
+            let rest = &self.piece[self.used..];
+            let end = memchr2(b'\n', b'\r', rest).map_or(rest.len(), |at| at + 1);
+            let mut line = &rest[..end];
+            let decoded = self.decoder.next(&mut line);
+            let read = end - line.len();
+            self.stray.look_at(&rest[..read]);
+            self.used += read;
+            match decoded {
+                None | Some(Ok(SseEvent::Retry(_))) => {}
+                Some(Ok(SseEvent::Message(message))) => {
                     // After a carriage return the decoder still waits for the line feed.
                     self.at_boundary = self.piece[..self.used].ends_with(b"\n");
-                    Ok(Cow::Owned(message.data))
+                    return Some(Ok(Cow::Owned(message.data)));
                 }
-                Ok(SseEvent::Retry(_)) => continue,
-                Err(_) => Err(EventTooLarge { limit: self.limit }),
-            });
+                Some(Err(_)) => return Some(Err(EventTooLarge { limit: self.limit })),
+            }
+        }
+        None
+    }
+
+    /// What stood on lines that are no field of an event.
+    pub fn stray(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.stray.text)
+    }
+}
+
+impl Stray {
+    /// Takes the next line, or a part of one, and keeps it if it is no field.
+    fn look_at(&mut self, part: &[u8]) {
+        let (Some(first), Some(last)) = (part.first(), part.last()) else { return };
+        if self.line == Line::Start {
+            // Of a comment, a field, a byte order mark, or nothing at all.
+            let is_field = b":deir\xef\r\n".contains(first);
+            self.line = if is_field { Line::Field } else { Line::Stray };
+        }
+        if self.line == Line::Stray {
+            let room = MAX_STRAY.saturating_sub(self.text.len()).min(part.len());
+            self.text.extend_from_slice(&part[..room]);
+        }
+        if matches!(last, b'\n' | b'\r') {
+            self.line = Line::Start;
         }
     }
 }
@@ -79,6 +137,9 @@ pub struct EventTooLarge {
     /// The limit in bytes.
     pub limit: NonZeroUsize,
 }
+
+/// Most bytes of lines that are no field.
+const MAX_STRAY: usize = 64 << 10;
 
 /// The data of an event that is one `data:` line and its blank line, and the length of both.
 fn single_line(rest: &[u8], limit: NonZeroUsize) -> Option<(&str, usize)> {
@@ -134,6 +195,35 @@ mod tests {
             b": ping\n\nevent: x\nid: 7\ndata: a\ndata: b\n\nretry: 3\ndata:c\r\n\r\ndata: d\n\n";
         let events = ["a\nb", "c", "d"].map(|data| Ok(data.to_owned()));
         assert_eq!(frames(&[body]), events);
+    }
+
+    #[test]
+    fn what_is_no_field_is_kept_aside_wherever_the_body_is_cut() {
+        let error = "{\n  \"error\": {\r\n    \"code\": 503\n  }\n}";
+        let body = format!("\u{feff}: hi\r\ndata: a\r\n\r\n{error}\ndata: b\n\n{{");
+        let expected = format!("{error}\n{{").replace("\r\n", "\r");
+        for cut in 0..=body.len() {
+            let mut frames = SseFrames::with_limit(LIMIT);
+            let mut all = Vec::new();
+            let (first, second) = body.as_bytes().split_at(cut);
+            for piece in [first, second] {
+                frames.push(Bytes::copy_from_slice(piece));
+                while let Some(data) = frames.next_data() {
+                    all.push(data.unwrap().into_owned());
+                }
+            }
+            assert_eq!((all, &*frames.stray()), (vec!["a".into(), "b".into()], &*expected));
+        }
+    }
+
+    #[test]
+    fn what_is_kept_aside_is_bounded() {
+        let mut frames = SseFrames::with_limit(LIMIT);
+        for _ in 0..1000 {
+            frames.push(Bytes::from(vec![b'{'; 1000]));
+            while frames.next_data().is_some() {}
+        }
+        assert_eq!(frames.stray().len(), MAX_STRAY);
     }
 
     #[test]

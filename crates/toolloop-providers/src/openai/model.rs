@@ -11,6 +11,7 @@ use serde::Deserialize;
 use toolloop_core::{Capability, LlmError, ProviderMetadata};
 
 use crate::builder::{KeyHeader, ProviderBuilder, TakesKey, header_value, without_end};
+use crate::codec::is_below;
 use crate::models::KnownModel;
 use crate::transport::Transport;
 
@@ -150,7 +151,7 @@ impl<Q: Api> ProviderBuilder<OpenAi<Q>> {
 
 /// Whether it is OpenAI's own server.
 pub(super) fn is_openai(base_url: &Url) -> bool {
-    base_url.host_str().is_some_and(|host| host.ends_with(OPENAI_HOST))
+    is_below(base_url, OPENAI_HOST)
 }
 
 #[derive(Deserialize)]

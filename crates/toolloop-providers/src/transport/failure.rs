@@ -7,8 +7,8 @@ use http::{HeaderMap, StatusCode};
 use reqwest::Url;
 use toolloop_core::{ErrorDetails, ErrorMessage, LlmError};
 
-use super::headers;
 use super::redact::Redactor;
+use super::{headers, is_loopback};
 use crate::codec::{ApiError, DecodeError};
 
 /// A try that failed.
@@ -63,9 +63,16 @@ impl Peer {
         }
         let origin = self.url.origin().ascii_serialization();
         let cause = root_cause(error);
-        let (text, class) = if error.is_connect() && is_refused(error) {
+        let proxy = proxy_variable(&self.url).filter(|_| error.is_connect() && is_refused(error));
+        let (text, class) = if let Some(name) = proxy {
+            let text = format!(
+                "nothing answers at {origin}, or at the proxy that {name} names (connection refused)"
+            );
+            (text, RetryClass::Network)
+        } else if error.is_connect() && is_refused(error) {
             // Nothing on this machine listens there, and in a second it will not either.
-            let class = if self.is_loopback() { RetryClass::Never } else { RetryClass::Network };
+            let class =
+                if is_loopback(&self.url) { RetryClass::Never } else { RetryClass::Network };
             (format!("nothing answers at {origin} (connection refused)"), class)
         } else if let Some(tls) = tls_error(error) {
             let cure = match tls {
@@ -112,7 +119,11 @@ impl Peer {
             Some(error) if error.code.as_deref() == Some("invalid_api_key") => {
                 never(LlmError::Auth(message))
             }
-            error => by_status(status, message, error.is_some_and(|e| e.is_out_of_quota())),
+            error => {
+                let quota = error.is_some_and(|error| error.is_out_of_quota());
+                let wish = headers::should_retry(headers);
+                by_status(status, message, wish.or(quota.then_some(false)))
+            }
         }
     }
 
@@ -154,7 +165,7 @@ impl Peer {
         };
         let message = ErrorMessage::with_details(self.line(self.sentence(&error)), details);
         if let Some(status) = error.status.and_then(|code| StatusCode::from_u16(code).ok()) {
-            return by_status(status, message, quota);
+            return by_status(status, message, quota.then_some(false));
         }
         let code = error.code.unwrap_or_else(|| "error".to_owned());
         match code.as_str() {
@@ -232,14 +243,16 @@ impl Peer {
         }
         text
     }
+}
 
-    fn is_loopback(&self) -> bool {
-        match self.url.host_str() {
-            Some("localhost" | "[::1]") => true,
-            Some(host) => host.parse().is_ok_and(|ip: std::net::Ipv4Addr| ip.is_loopback()),
-            None => false,
-        }
-    }
+/// The variable that names the proxy to this address, if there is one.
+fn proxy_variable(url: &Url) -> Option<&'static str> {
+    let names = match url.scheme() {
+        _ if is_loopback(url) => return None,
+        "https" => ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"],
+        _ => ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"],
+    };
+    names.into_iter().find(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 /// An error inside of an error.
@@ -275,15 +288,17 @@ fn tls_error(error: &Cause) -> Option<&rustls::Error> {
     causes(error).find_map(|cause| cause.downcast_ref())
 }
 
-fn by_status(status: StatusCode, message: ErrorMessage, out_of_quota: bool) -> AttemptError {
-    let retryable = match status.as_u16() {
+/// `known`: whether another try is worth it, where more than the status says so.
+fn by_status(status: StatusCode, message: ErrorMessage, known: Option<bool>) -> AttemptError {
+    let usual = match status.as_u16() {
         401 | 403 => return never(LlmError::Auth(message)),
         400 | 404 | 405 | 413 | 415 | 422 => return never(LlmError::InvalidRequest(message)),
         // Says that it never will.
         501 | 505 => false,
-        408 | 409 | 425 | 429 => !out_of_quota,
+        408 | 409 | 425 | 429 => true,
         code => code >= 500,
     };
+    let retryable = known.unwrap_or(usual);
     let class = if retryable { RetryClass::Server } else { RetryClass::Never };
     AttemptError { error: LlmError::Http { status: Some(status), message, retryable }, class }
 }

@@ -52,6 +52,11 @@ pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
+/// What the server itself says of another try, which counts more than its status.
+pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
+    text(headers, "x-should-retry")?.parse().ok()
+}
+
 /// Whether the body is one JSON document and no stream.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     media_type(headers) == "application/json"
@@ -109,7 +114,10 @@ fn until(text: &str, now: SystemTime) -> Option<Duration> {
     };
     let [year, month, day] = numbers(date, '-')?;
     let [hour, minute, second] = numbers(whole, ':')?;
-    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+    let is_date =
+        (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    // A leap second may be told.
+    if !is_date || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     // Years begin in March here, so that a leap day is the last of its year.
@@ -181,7 +189,10 @@ mod tests {
             let wait = until(text, SystemTime::UNIX_EPOCH).map(|wait| wait.as_secs());
             assert_eq!(wait, Some(unix), "{text}");
         }
-        for text in ["", "2026-01-01", "2026-13-01T00:00:00Z", "soonTnowZ", "2026-01-01T00:00Z"] {
+        // No clock can hold the second of these.
+        let never = ["2026-01-01T24:00:00Z", "2026-01-01T5000000000000000:00:00Z"];
+        let odd = ["", "2026-01-01", "2026-13-01T00:00:00Z", "soonTnowZ", "2026-01-01T00:00Z"];
+        for text in never.into_iter().chain(odd) {
             assert_eq!(until(text, SystemTime::UNIX_EPOCH), None, "{text}");
         }
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 31);

@@ -82,6 +82,13 @@ pub(crate) struct Limits {
     pub(crate) max_event: NonZeroUsize,
 }
 
+impl Limits {
+    /// Bytes of a whole stream: far more than any model says, and yet an end.
+    pub(crate) fn max_stream(&self) -> usize {
+        self.max_event.get().saturating_mul(8)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         const MAX_EVENT: NonZeroUsize = NonZeroUsize::new(32 << 20).unwrap();
@@ -193,6 +200,15 @@ pub(crate) fn parse_base_url(text: &str) -> Result<Url, LlmError> {
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
         scheme => Err(invalid(&format!("its scheme is {scheme:?}"))),
+    }
+}
+
+/// Whether the server is on this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host_str() {
+        Some("localhost" | "[::1]") => true,
+        Some(host) => host.parse().is_ok_and(|ip: std::net::Ipv4Addr| ip.is_loopback()),
+        None => false,
     }
 }
 

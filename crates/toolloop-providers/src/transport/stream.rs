@@ -20,7 +20,7 @@ use super::headers;
 use super::redact::Redactor;
 use super::retry::Retries;
 use super::{Timeouts, Transport};
-use crate::codec::{DecodeError, Decoder, Events, Frames, Reading};
+use crate::codec::{ApiError, DecodeError, Decoder, Events, Frames, Reading};
 
 /// A reply as it arrives. It sends, waits, tries again and reads as it is polled.
 ///
@@ -77,11 +77,13 @@ enum State {
         body: Body,
         read: Vec<u8>,
     },
-    /// `fresh`: a piece of the body has come since the clock was last looked at.
+    /// `fresh`: a piece of the body has come since the clock was last looked at. `room`: so many
+    /// bytes may still come.
     Streaming {
         body: Body,
         frames: Frames,
         fresh: bool,
+        room: usize,
     },
     /// The reply is whole; what remains of the body is read.
     Draining {
@@ -235,8 +237,9 @@ impl<D: Decoder> ReplyStream<D> {
         self.state = if headers::is_json(&head.headers) {
             State::Document { body, read: Vec::new() }
         } else {
-            let frames = Frames::new(D::FRAMING, self.transport.limits.max_event);
-            State::Streaming { body, frames, fresh: false }
+            let limits = &self.transport.limits;
+            let frames = Frames::new(D::FRAMING, limits.max_event);
+            State::Streaming { body, frames, fresh: false, room: limits.max_stream() }
         };
         Poll::Ready(Ok(()))
     }
@@ -265,11 +268,17 @@ impl<D: Decoder> ReplyStream<D> {
         {
             return Poll::Ready(alarm);
         }
-        let State::Streaming { body, frames, fresh } = &mut self.state else {
+        let State::Streaming { body, frames, fresh, room } = &mut self.state else {
             return Poll::Ready(Ok(()));
         };
         match poll_piece(body, cx) {
             Poll::Ready(Some(Ok(piece))) => {
+                let Some(left) = room.checked_sub(piece.len()) else {
+                    let limit = self.transport.limits.max_stream();
+                    let message = format!("the stream is larger than {limit} bytes");
+                    return Poll::Ready(Err(self.peer.unreadable(&message, &[])));
+                };
+                *room = left;
                 frames.push(piece);
                 *fresh = true;
                 Poll::Ready(Ok(()))
@@ -324,10 +333,29 @@ impl<D: Decoder> ReplyStream<D> {
             self.state = State::Over;
             return Ok(());
         }
-        Err(match self.heard {
-            true => self.peer.interrupted("the stream ended without its end marker".into()),
-            false => self.peer.silent(),
-        })
+        if let Some(told) = self.told() {
+            return Err(told);
+        }
+        match self.stray() {
+            _ if self.heard => {
+                Err(self.peer.interrupted("the stream ended without its end marker".into()))
+            }
+            // Only its media type says that it is a stream.
+            Some(document) if document.trim_start().starts_with(['{', '[']) => {
+                self.read_document(document.as_bytes())
+            }
+            Some(text) => {
+                Err(self.peer.unreadable("the answer is no stream of events", text.as_bytes()))
+            }
+            None => Err(self.peer.silent()),
+        }
+    }
+
+    /// What the server wrote between its events, where it may say why they ended.
+    fn stray(&self) -> Option<String> {
+        let State::Streaming { frames, .. } = &self.state else { return None };
+        let stray = frames.stray();
+        (!stray.trim().is_empty()).then(|| stray.into_owned())
     }
 
     fn read_document(&mut self, document: &[u8]) -> Result<(), AttemptError> {
@@ -335,7 +363,8 @@ impl<D: Decoder> ReplyStream<D> {
             return Err(self.peer.silent());
         }
         let text = String::from_utf8_lossy(document);
-        let decoded = self.decoder.handle_document(&text, &mut self.events);
+        let text = text.trim_start_matches('\u{feff}');
+        let decoded = self.decoder.handle_document(text, &mut self.events);
         self.take_note();
         decoded.map_err(|error| self.peer.undecodable(error))
     }
@@ -366,7 +395,14 @@ impl<D: Decoder> ReplyStream<D> {
     }
 
     fn broken(&self, error: &reqwest::Error) -> AttemptError {
-        self.peer.interrupted(format!("the connection was lost: {}", root_cause(error)))
+        let lost = || format!("the connection was lost: {}", root_cause(error));
+        self.told().unwrap_or_else(|| self.peer.interrupted(lost()))
+    }
+
+    /// The error that the server wrote between its events.
+    fn told(&self) -> Option<AttemptError> {
+        let error = ApiError::parse(&self.stray()?)?;
+        Some(self.peer.undecodable(DecodeError::Api(error)))
     }
 
     fn set_deadline(&mut self, limit: Duration) {
@@ -401,6 +437,9 @@ impl<D: Decoder> ReplyStream<D> {
         if self.call_ends.is_some_and(|end| end <= Instant::now()) {
             let error = timeout(self.started.elapsed());
             return Err(AttemptError { error, class: RetryClass::Never });
+        }
+        if let Some(told) = self.told() {
+            return Err(told);
         }
         let Timeouts { first_content, stall, .. } = self.transport.limits.timeouts;
         match self.state {

@@ -136,6 +136,22 @@ async fn a_token_service_that_cannot_now_is_asked_again() {
     assert_eq!(ask(&provider(&server)).await.unwrap(), "Hi");
 }
 
+/// The patience of a call is for its token, too.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_never_comes_ends_with_the_call() {
+    let slow = || [vec![Act::Pause(Duration::from_secs(3))], token("t", 3600)].concat();
+    let params = ChatParams { timeout: Some(Duration::from_secs(5)), ..hello() };
+    for scripts in
+        [vec![vec![Act::Hang]], vec![slow(), vec![Act::Hang]], vec![slow(), expired(), slow()]]
+    {
+        let server = Server::start(scripts).await;
+        let before = tokio::time::Instant::now();
+        let error = provider(&server).generate(&params).await.unwrap_err();
+        assert!(matches!(error, LlmError::Timeout { .. }), "{error}");
+        assert_eq!(before.elapsed().as_secs(), 5, "{error}");
+    }
+}
+
 #[tokio::test]
 async fn a_wrong_address_of_the_token_service_is_named() {
     let server = Server::start([json_answer("404 Not Found", "{}")]).await;

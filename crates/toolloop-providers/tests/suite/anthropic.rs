@@ -227,6 +227,18 @@ async fn a_continuation_that_never_comes_is_not_free() {
     assert_eq!(partial.usage, usage);
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_limit_of_the_call_holds_across_pauses() {
+    let slow = || [vec![Act::Pause(Duration::from_secs(4))], replies(PAUSED)].concat();
+    let server = Server::start([slow(), slow(), slow(), slow()]).await;
+    let provider = builder(&server).server_tool(json!({"name": "x"})).build().unwrap();
+    let params = ChatParams { timeout: Some(Duration::from_secs(10)), ..hello() };
+    let before = tokio::time::Instant::now();
+    let error = provider.generate(&params).await.unwrap_err();
+    assert!(matches!(error, LlmError::Timeout { .. }), "{error}");
+    assert_eq!(before.elapsed().as_secs(), 10);
+}
+
 #[tokio::test]
 async fn a_reply_that_pauses_for_ever_ends() {
     let server = Server::start((0..20).map(|_| stream("pause"))).await;

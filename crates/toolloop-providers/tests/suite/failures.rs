@@ -11,6 +11,8 @@ async fn error(script: Vec<Act>) -> (LlmError, String) {
     (provider.generate(&hello()).await.unwrap_err(), server.url.clone())
 }
 
+const STREAM: [(&str, &str); 1] = [("content-type", "text/event-stream")];
+
 #[tokio::test]
 async fn every_kind_of_body_gives_a_sentence() {
     let page = "<!DOCTYPE html><html><body>Welcome to nginx</body></html>";
@@ -54,6 +56,14 @@ async fn every_kind_of_body_gives_a_sentence() {
             json("200 OK", ""),
             "unreadable answer: the answer is empty: is the base URL right? \
              (URL/v1/chat/completions)",
+        ),
+        (
+            answer("200 OK", &STREAM, "no route to the model"),
+            "unreadable answer: the answer is no stream of events",
+        ),
+        (
+            answer("200 OK", &STREAM, "{\n  \"error\": \"no\\nmodel\"\n}"),
+            "provider error (error): no model",
         ),
         (json("200 OK", "{}"), "unreadable answer: the answer is JSON, but no chat completion"),
         (
@@ -99,11 +109,17 @@ async fn a_completion_in_one_document_is_read_as_well() {
         "message":{"role":"assistant","content":"Hi","tool_calls":[{"id":"c1","type":"function",
         "function":{"name":"add","arguments":"{\"a\":1}"}}]},"finish_reason":"tool_calls"}],
         "usage":{"prompt_tokens":5,"completion_tokens":7}}"#;
-    let server = Server::start([json("200 OK", completion)]).await;
-    let response = server.provider().generate(&hello()).await.unwrap();
-    assert_eq!(response.text(), Some("Hi"));
-    assert_eq!(response.tool_calls()[0].to_string(), r#"add({"a":1})"#);
-    assert_eq!((response.usage.input_tokens, response.model.as_str()), (5, "m"));
+    let marked = format!("\u{feff}{completion}");
+    // The last says that it is a stream, and is none.
+    for script in
+        [json("200 OK", completion), json("200 OK", &marked), answer("200 OK", &STREAM, completion)]
+    {
+        let server = Server::start([script]).await;
+        let response = server.provider().generate(&hello()).await.unwrap();
+        assert_eq!(response.text(), Some("Hi"));
+        assert_eq!(response.tool_calls()[0].to_string(), r#"add({"a":1})"#);
+        assert_eq!((response.usage.input_tokens, response.model.as_str()), (5, "m"));
+    }
 }
 
 #[tokio::test]

@@ -161,3 +161,23 @@ async fn tries_can_be_switched_off() {
     assert_eq!(error.to_string(), "HTTP 429: Slow down.");
     assert!(error.is_retryable());
 }
+
+/// What the server says of another try counts more than its status.
+#[tokio::test(start_paused = true)]
+async fn a_server_may_say_whether_to_try_again() {
+    let error = r#"{"error":{"message":"Hm."}}"#;
+    for (status, wish, requests) in [
+        ("500 Oops", "false", 1),
+        ("429 Too Many Requests", "false", 1),
+        ("402 Payment Required", "true", 5),
+        ("402 Payment Required", "perhaps", 1),
+        // The same again is as wrong.
+        ("400 Bad Request", "true", 1),
+    ] {
+        let refused = || answer(status, &[("x-should-retry", wish)], error);
+        let server = Server::start((0..9).map(|_| refused())).await;
+        let error = server.provider().generate(&hello()).await.unwrap_err();
+        assert_eq!(server.requests().len(), requests, "{status}, {wish}: {error}");
+        assert_eq!(error.is_retryable(), requests > 1, "{status}, {wish}: {error}");
+    }
+}

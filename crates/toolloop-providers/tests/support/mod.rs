@@ -1,5 +1,6 @@
-//! What the suites share: recordings, a decoder for bytes, and a server for replies.
+//! What the suites share: recordings, a decoder for bytes, a server for replies, a process.
 
+pub(crate) mod child;
 pub(crate) mod corpus;
 pub(crate) mod decode;
 pub(crate) mod server;

@@ -75,6 +75,38 @@ async fn an_error_in_any_shape_is_read() {
     }
 }
 
+/// Some servers write the error as it is, in one line or several, and are gone.
+#[tokio::test]
+async fn an_error_that_is_no_event_is_read_as_well() {
+    let error = json!({"error": {"message": "Overloaded", "code": 503}});
+    for api in Api::all().await {
+        let cut = api.with(|event| [Fault::CutAtEvent(event)]).await;
+        let mut texts = vec![error.to_string(), format!("{error}\n")];
+        if api.name != "ollama" {
+            texts.push(format!("{error:#}"));
+            texts.push(format!("{error:#}\n\n").replace('\n', "\r\n"));
+        }
+        for text in texts {
+            let bytes = text.as_bytes();
+            let written = |event| Fault::GarbageAtEvent { event, bytes: bytes.to_vec() };
+            let ended = api.with(|event| [written(event), Fault::EndAtEvent(event)]).await;
+            let lost = api.with(|event| [written(event), Fault::CutAtEvent(event)]).await;
+            for (came, cut) in ended.into_iter().zip(&cut).chain(lost.into_iter().zip(&cut)) {
+                assert_eq!(came.text, cut.text, "{}: {text}", api.name);
+                match (came.end, &cut.end) {
+                    // Behind the reason to finish, nothing can be missing.
+                    (Ok(whole), Ok(_)) => assert_eq!(said(&whole), said(&api.whole)),
+                    (Ok(_), Err(error)) => panic!("{}: a reply in place of {error}", api.name),
+                    (Err(error), _) => {
+                        assert_eq!(error.status(), Some(503), "{}: {error}", api.name);
+                        assert!(error.is_retryable(), "{}: {error}", api.name);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A stray line is no event of such a stream; where lines are documents, it is a broken one.
 #[tokio::test]
 async fn garbage_between_events_hides_none() {

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use toolloop::provider::codec::outgoing;
+use toolloop::tool::LoopEvent;
 use toolloop::{ChatMessage, ChatParams, ChatRole, ContentBlock, ToolCall};
 use toolloop_fake::{FakeServer, Reply, Script};
 
@@ -9,6 +10,7 @@ use super::apis::APIS;
 use super::choices::Choices;
 use super::messages::message;
 use crate::suite::support::every_api::every_api;
+use crate::suite::support::{Sim, says};
 
 #[test]
 fn damaged_messages_are_mended_on_their_way() {
@@ -23,6 +25,29 @@ fn damaged_messages_are_mended_on_their_way() {
             }
         }
     }
+}
+
+/// A run mends what it is given before it asks, and says so.
+#[tokio::test]
+async fn a_run_tells_what_it_mended() {
+    let mut sim = Sim::new([says("Yes.")]);
+    sim.params.messages = vec![
+        ChatMessage::user("q"),
+        ChatMessage::tool_result("a", "orphan"),
+        ChatMessage::user(""),
+    ];
+    let mut told = Vec::new();
+    let ran = sim.run_watched(|event| {
+        if let LoopEvent::MessagesRepaired { repairs } = event {
+            told.push(repairs.clone());
+        }
+    });
+    let asked = ran.await.model.recorded_calls()[0].messages.clone();
+    let mended = ChatMessage::user("Result of an earlier tool call:\norphan");
+    assert_eq!(asked, [ChatMessage::user("q"), mended]);
+    let empty = "dropped an empty message".to_owned();
+    let orphan = "turned the result of the unknown call a to text".to_owned();
+    assert_eq!(told, [[empty, orphan]]);
 }
 
 #[tokio::test]
