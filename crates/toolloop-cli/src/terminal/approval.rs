@@ -1,16 +1,18 @@
 //! [`CallQuestion`]: asks a person whether a call may run, key by key.
 //!
 //! `y` once · `a` always (the commands it then covers are shown) · `e` edit · `n` no, with a
-//! reason the model reads · `v` view everything.
+//! reason the model reads · `v` view what was left out.
+//!
+//! Nobody may approve what they cannot see: what does not fit into the line of the question is
+//! printed above it, where it stays, however tall the terminal is.
 
 use serde_json::Value;
 use toolloop_core::ToolCall;
 
 use super::keys::Key;
 use super::line_editor::{Edit, LineEditor};
-use super::paint::Paint;
-use super::paint::Style;
-use super::text::{Span, clean, truncate, wrap};
+use super::paint::{Paint, Style};
+use super::text::{packed, quoted, visible, width};
 use super::tool_line::{Mark, ToolLine, short_name, subject};
 use crate::approval::Scope;
 
@@ -22,7 +24,8 @@ pub(crate) struct CallQuestion {
     preview: Option<String>,
     scope: Scope,
     state: State,
-    viewed: bool,
+    /// How often somebody wanted to view all of it.
+    views: usize,
 }
 
 /// What the person said.
@@ -46,7 +49,7 @@ enum State {
 impl CallQuestion {
     pub(crate) fn new(call: ToolCall, preview: Option<String>) -> Self {
         let scope = Scope::of(&call);
-        Self { call, preview, scope, state: State::Choosing, viewed: false }
+        Self { call, preview, scope, state: State::Choosing, views: 0 }
     }
 
     /// Takes a key; gives the answer once there is one.
@@ -74,71 +77,123 @@ impl CallQuestion {
 
     /// The lines of the question.
     pub(crate) fn lines(&self, columns: usize, paint: Paint) -> Vec<String> {
-        let subject = subject(&self.call.arguments);
-        let line = ToolLine {
-            mark: Mark::Asking,
-            name: short_name(&self.call.name),
-            subject: &subject,
-            duration: None,
-            note: match (self.command(), &self.preview) {
-                (Some(_), _) => "runs a command",
-                (None, Some(_)) => "changes this file",
-                (None, None) => "runs this tool",
-            },
-        };
-        let mut lines = vec![line.render(columns, paint)];
-        // Nobody may approve what they cannot see: a call that does not fit is shown in full.
-        let cut = subject.contains('\n') || !lines[0].contains(&truncate(&subject, columns));
-        if self.preview.is_none() && (cut || self.viewed) {
-            let all = match self.command() {
-                Some(command) => clean(command).into_owned(),
-                None => format!("{:#}", self.call.arguments),
-            };
-            let all = Span::new(clean(&all).into_owned(), Style::PLAIN);
-            let room = columns.saturating_sub(4);
-            lines.extend(wrap(&[all], room, paint).into_iter().map(|line| format!("  │ {line}")));
-        }
-        lines.push(match &self.state {
-            State::Choosing => paint.dim(&truncate(&self.choices(), columns)),
-            State::Editing(editor) => {
-                format!("  {} {}", paint.dim("edit:"), editor.render(columns.saturating_sub(8)))
-            }
-            State::Reason(editor) => format!(
+        let mut lines = vec![self.line(columns, paint)];
+        match &self.state {
+            State::Choosing => lines.extend(self.choices(columns, paint)),
+            State::Editing(editor) => lines.push(format!(
+                "  {} {}",
+                paint.dim("edit:"),
+                editor.render(columns.saturating_sub(8))
+            )),
+            State::Reason(editor) => lines.push(format!(
                 "  {} {}",
                 paint.dim("no, because (may be empty):"),
                 editor.render(columns.saturating_sub(30))
-            ),
-        });
+            )),
+        }
         lines
     }
 
-    /// The diff to print above the question, after this key: at first its beginning, and all of
-    /// it for who wants to view it.
-    pub(crate) fn diff(&self, key: Option<Key>, columns: usize, paint: Paint) -> Vec<String> {
+    /// What to print above the question, after this key: at first the beginning of what its line
+    /// does not say, and all of it for who wants to view it.
+    pub(crate) fn above(&self, key: Option<Key>, columns: usize, paint: Paint) -> Vec<String> {
         let viewing = matches!(key, Some(Key::Char('v' | 'V'))) && !self.is_typing();
-        let (Some(diff), true) = (&self.preview, key.is_none() || viewing) else {
+        let most = match key {
+            None => MOST_LINES,
+            Some(_) if viewing && self.views == 1 && self.has_more(columns) => usize::MAX,
+            Some(_) => return Vec::new(),
+        };
+        let Some(all) = (match viewing && self.has_silent_arguments() {
+            true => Some(self.json()),
+            false => self.beyond_the_line(columns),
+        }) else {
             return Vec::new();
         };
-        let most = if viewing { usize::MAX } else { DIFF_LINES };
-        let room = columns.saturating_sub(4);
-        let mut lines: Vec<String> = diff
-            .lines()
-            .take(most)
-            .flat_map(|line| wrap(&[Span::new(clean(line).into_owned(), look(line))], room, paint))
-            .map(|line| format!("  │ {line}"))
-            .collect();
-        let hidden = diff.lines().count().saturating_sub(most);
+        let mut lines = self.quote(&all, columns, paint);
+        let hidden = lines.len().saturating_sub(most);
         if hidden > 0 {
+            lines.truncate(most);
             lines.push(paint.dim(&format!("  │ … {hidden} more lines, v shows them")));
         }
         lines
     }
 
-    fn choices(&self) -> String {
-        format!(
-            "  y once · a always {} in this folder · e edit · n no, say why · v view",
-            self.scope.shown
-        )
+    /// The call in one line, as far as it fits.
+    fn line(&self, columns: usize, paint: Paint) -> String {
+        ToolLine {
+            mark: Mark::Asking,
+            name: short_name(&self.call.name),
+            subject: &subject(&self.call.arguments),
+            duration: None,
+            note: match (self.command(), &self.preview) {
+                (Some(_), _) => "runs a command",
+                (None, Some(diff)) if diff.starts_with("@@ -0,0 ") => "writes this file",
+                (None, Some(_)) => "changes this file",
+                (None, None) => "runs this tool",
+            },
+        }
+        .render(columns, paint)
+    }
+
+    /// What a person must see besides the line: a diff, a command that does not fit, arguments of
+    /// which the line tells a part.
+    fn beyond_the_line(&self, columns: usize) -> Option<String> {
+        if let Some(diff) = &self.preview {
+            return Some(diff.clone());
+        }
+        let said = subject(&self.call.arguments);
+        let line = self.line(columns, Paint::new(false));
+        let fits = !said.contains(['\n', '\t']) && width(&said) < columns && line.contains(&said);
+        match self.command() {
+            Some(command) => (!fits).then(|| command.to_owned()),
+            None => (!fits || !self.says_all(&said)).then(|| self.json()),
+        }
+    }
+
+    /// Whether these words are all the arguments.
+    fn says_all(&self, said: &str) -> bool {
+        let all = self.call.arguments.to_string();
+        match self.call.arguments.as_object() {
+            Some(map) => match map.values().collect::<Vec<_>>().as_slice() {
+                [] => true,
+                [Value::String(only)] => only == said,
+                _ => all == said,
+            },
+            None => all == said,
+        }
+    }
+
+    /// Whether there is something left to view.
+    fn has_more(&self, columns: usize) -> bool {
+        let is_cut = |all: String| self.quote(&all, columns, Paint::new(false)).len() > MOST_LINES;
+        self.has_silent_arguments() || self.beyond_the_line(columns).is_some_and(is_cut)
+    }
+
+    /// Whether there is more to a command than its text: a time limit, say.
+    fn has_silent_arguments(&self) -> bool {
+        self.command().is_some_and(|command| !self.says_all(command))
+    }
+
+    fn quote(&self, text: &str, columns: usize, paint: Paint) -> Vec<String> {
+        let quote = |line: &str| match (line, &self.preview) {
+            ("", _) => vec!["  │".to_owned()],
+            (line, Some(_)) => quoted(&visible(line), look(line), columns, paint),
+            (line, None) => quoted(&visible(line), Style::PLAIN, columns, paint),
+        };
+        text.lines().flat_map(quote).collect()
+    }
+
+    fn json(&self) -> String {
+        format!("{:#}", self.call.arguments)
+    }
+
+    fn choices(&self, columns: usize, paint: Paint) -> Vec<String> {
+        let always = format!("a always {} in this folder", self.scope.shown);
+        let mut choices = vec!["y once", &always, "e edit", "n no, say why"];
+        if self.views == 0 && self.has_more(columns) {
+            choices.push("v view");
+        }
+        packed(&choices, columns, paint)
     }
 
     fn choose(&mut self, key: Key) -> Option<Answer> {
@@ -155,7 +210,7 @@ impl CallQuestion {
             Key::Char('n' | 'N') | Key::Escape => {
                 self.state = State::Reason(LineEditor::new(""));
             }
-            Key::Char('v' | 'V') => self.viewed = !self.viewed,
+            Key::Char('v' | 'V') => self.views += 1,
             // Enter means nothing here: a line typed ahead must not approve a command.
             _ => {}
         }
@@ -165,7 +220,7 @@ impl CallQuestion {
     /// The edited command, or the edited arguments where the tool has no command.
     fn edited(&mut self, text: &str) -> Option<Answer> {
         let mut arguments = self.call.arguments.clone();
-        match arguments.get_mut("command") {
+        match arguments.get_mut("command").filter(|_| self.command().is_some()) {
             Some(command) => *command = Value::String(text.to_owned()),
             // Not JSON: the line stays open.
             None => arguments = serde_json::from_str(text).ok()?,
@@ -177,8 +232,9 @@ impl CallQuestion {
         })
     }
 
+    /// What `bash` is to run; a server's tool may mean anything by that name.
     fn command(&self) -> Option<&str> {
-        self.call.arguments.get("command")?.as_str()
+        (self.call.name == "bash").then(|| self.call.arguments.get("command")?.as_str())?
     }
 }
 
@@ -192,8 +248,8 @@ fn look(line: &str) -> Style {
     }
 }
 
-/// So many lines of a diff are shown unasked.
-const DIFF_LINES: usize = 40;
+/// So many lines are shown unasked.
+const MOST_LINES: usize = 40;
 
 #[cfg(test)]
 mod tests {
@@ -245,14 +301,50 @@ mod tests {
 
     #[test]
     fn the_question_fits_two_lines() {
-        let lines = question("bash", json!({"command": "wc -l *"})).lines(80, Paint::new(false));
+        let question = question("bash", json!({"command": "wc -l *"}));
         assert_eq!(
-            lines,
+            question.lines(80, PLAIN),
             [
                 "? bash  wc -l *                                   runs a command",
-                "  y once · a always \"wc …\" in this folder · e edit · n no, say why · v view",
+                "  y once · a always \"wc …\" in this folder · e edit · n no, say why",
             ]
         );
+        assert_eq!(question.above(None, 80, PLAIN), [""; 0]);
+    }
+
+    #[test]
+    fn no_choice_is_cut_off() {
+        let question = question("bash", json!({"command": "cd src && ls", "timeout_seconds": 9}));
+        assert_eq!(
+            question.lines(80, PLAIN)[1..],
+            [
+                "  y once · a always exactly this in this folder · e edit · n no, say why",
+                "  v view",
+            ]
+        );
+        assert_eq!(
+            question.lines(40, PLAIN)[1..],
+            [
+                "  y once",
+                "  a always exactly this in this folder",
+                "  e edit · n no, say why · v view",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_was_left_out_can_be_viewed_once() {
+        let arguments = json!({"command": "make", "timeout_seconds": 9});
+        let mut question = question("bash", arguments);
+        assert_eq!(question.above(None, 80, PLAIN), [""; 0]);
+        let v = Key::Char('v');
+        assert_eq!(question.handle(v), None);
+        let all =
+            ["  │ {", "  │   \"command\": \"make\",", "  │   \"timeout_seconds\": 9", "  │ }"];
+        assert_eq!(question.above(Some(v), 80, PLAIN), all);
+        assert_eq!(question.lines(80, PLAIN).len(), 2);
+        assert_eq!(question.handle(v), None);
+        assert_eq!(question.above(Some(v), 80, PLAIN), [""; 0]);
     }
 
     #[test]
@@ -261,31 +353,85 @@ mod tests {
         let arguments = json!({"path": "a.txt", "edits": []});
         let call = ToolCall { id: "c".into(), name: "edit_file".into(), arguments };
         let mut question = CallQuestion::new(call, Some(diff));
-        let paint = Paint::new(false);
-        let shown = question.diff(None, 80, paint);
+        let shown = question.above(None, 80, PLAIN);
         assert_eq!(shown[..3], ["  │ @@ -1 +1,50 @@", "  │ -old", "  │ +new"]);
         assert_eq!(shown[40], "  │ … 12 more lines, v shows them");
         assert_eq!(question.handle(Key::Char('v')), None);
-        assert_eq!(question.diff(Some(Key::Char('v')), 80, paint).len(), 52);
-        assert_eq!(question.diff(Some(Key::Char('n')), 80, paint), [""; 0]);
-        let lines = question.lines(80, paint);
+        assert_eq!(question.above(Some(Key::Char('v')), 80, PLAIN).len(), 52);
+        assert_eq!(question.above(Some(Key::Char('n')), 80, PLAIN), [""; 0]);
+        let lines = question.lines(80, PLAIN);
         assert!(lines[0].starts_with("? edit  a.txt") && lines[0].ends_with("changes this file"));
         assert_eq!(lines.len(), 2);
     }
 
     #[test]
-    fn a_command_that_does_not_fit_is_shown_whole() {
-        let command = format!("echo {}; rm -rf \u{1b}[8m/", "x".repeat(80));
-        let lines = question("bash", json!({"command": command})).lines(60, Paint::new(false));
+    fn a_diff_that_is_shown_whole_offers_no_more() {
+        let arguments = json!({"path": "a.txt", "content": "\ta\n\u{1b}[2Kb\n"});
+        let call = ToolCall { id: "c".into(), name: "write_file".into(), arguments };
+        let diff = "@@ -0,0 +1,2 @@\n+\ta\n+\u{1b}[2Kb\n".to_owned();
+        let mut question = CallQuestion::new(call, Some(diff));
+        let shown = ["  │ @@ -0,0 +1,2 @@", "  │ +    a", "  │ +␛[2Kb"];
+        assert_eq!(question.above(None, 80, PLAIN), shown);
         assert_eq!(
-            lines[1..4],
+            question.lines(80, PLAIN),
+            [
+                "? write  a.txt                                    writes this file",
+                "  y once · a always write_file in this folder · e edit · n no, say why",
+            ]
+        );
+        assert_eq!(question.handle(Key::Char('v')), None);
+        assert_eq!(question.above(Some(Key::Char('v')), 80, PLAIN), [""; 0]);
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_is_shown_whole() {
+        let command = format!("echo {}; rm -rf /", "x".repeat(80));
+        let long = question("bash", json!({"command": command}));
+        assert_eq!(
+            long.above(None, 60, PLAIN),
             [
                 "  │ echo".to_owned(),
                 format!("  │ {}", "x".repeat(56)),
                 format!("  │ {}; rm -rf /", "x".repeat(24)),
             ]
         );
-        let lines = question("bash", json!({"command": "a\nb"})).lines(60, Paint::new(false));
-        assert_eq!(lines[1..3], ["  │ a", "  │ b"]);
+        let lines = question("bash", json!({"command": "a\n\n\tb"})).above(None, 60, PLAIN);
+        assert_eq!(lines, ["  │ a", "  │", "  │     b"]);
+        // A frame at the bottom could not hold it, and its beginning would be lost.
+        let steps: String = (0..100).map(|step| format!("echo {step}\n")).collect();
+        let mut tall = question("bash", json!({"command": steps}));
+        assert_eq!(tall.lines(80, PLAIN).len(), 3);
+        assert_eq!(tall.above(None, 80, PLAIN)[40], "  │ … 60 more lines, v shows them");
+        assert_eq!(tall.handle(Key::Char('v')), None);
+        assert_eq!(tall.above(Some(Key::Char('v')), 80, PLAIN).len(), 100);
     }
+
+    #[test]
+    fn no_part_of_a_command_can_hide_from_who_approves_it() {
+        let hidden = question("bash", json!({"command": "echo hi \u{1b}]0; rm -rf ~ ;\u{7}"}));
+        let shown = [hidden.above(None, 80, PLAIN), hidden.lines(80, PLAIN)].concat();
+        assert_eq!(shown[0], "? bash  echo hi ␛]0; rm -rf ~ ;␇                  runs a command");
+    }
+
+    #[test]
+    fn all_arguments_of_a_servers_tool_are_shown() {
+        let arguments = json!({"url": "http://x", "force": true, "body": "\u{202e}x"});
+        let deploy = question("s__deploy", arguments);
+        assert_eq!(
+            deploy.above(None, 80, PLAIN),
+            [
+                "  │ {",
+                "  │   \"url\": \"http://x\",",
+                "  │   \"force\": true,",
+                "  │   \"body\": \"<U+202E>x\"",
+                "  │ }",
+            ]
+        );
+        let simple = question("s__deploy", json!({"url": "http://x"}));
+        assert_eq!(simple.above(None, 80, PLAIN), [""; 0]);
+        let command = question("s__shell", json!({"command": "ls", "cwd": "/etc"}));
+        assert_eq!(command.above(None, 80, PLAIN).len(), 4);
+    }
+
+    const PLAIN: Paint = Paint::new(false);
 }

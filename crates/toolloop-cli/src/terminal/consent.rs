@@ -3,7 +3,7 @@
 use super::keys::Key;
 use super::paint::{Paint, Style};
 use super::question::Agreed;
-use super::text::{Span, clean, truncate, wrap};
+use super::text::{packed, quoted, truncate, visible};
 
 /// A folder's servers, before any of them has been started.
 #[derive(Debug)]
@@ -33,21 +33,22 @@ impl Consent {
     }
 
     /// Every command in full: nobody may agree to what they cannot see.
+    pub(super) fn above(&self, columns: usize, paint: Paint) -> Vec<String> {
+        let place = |(name, place): &(String, String)| {
+            let text = format!("{}: {}", visible(name), visible(place));
+            quoted(&text, Style::PLAIN, columns, paint)
+        };
+        self.servers.iter().flat_map(place).collect()
+    }
+
     pub(super) fn lines(&self, columns: usize, paint: Paint) -> Vec<String> {
-        let mut lines = vec![format!(
+        let question = format!(
             "{} {}",
             paint.yellow("?"),
-            truncate(".mcp.json of this folder wants to start", columns.saturating_sub(2))
-        )];
-        for (name, place) in &self.servers {
-            let text = format!("{}: {}", clean(name), clean(place));
-            let room = columns.saturating_sub(4);
-            let text = [Span::new(text, Style::PLAIN)];
-            lines.extend(wrap(&text, room, paint).into_iter().map(|line| format!("  │ {line}")));
-        }
-        let choices = "  y once · a always, while the file stays as it is · n no";
-        lines.push(paint.dim(&truncate(choices, columns)));
-        lines
+            truncate(".mcp.json of this folder wants to start these", columns.saturating_sub(2))
+        );
+        let choices = ["y once", "a always, while the file stays as it is", "n no"];
+        std::iter::once(question).chain(packed(&choices, columns, paint)).collect()
     }
 }
 
@@ -61,15 +62,23 @@ mod tests {
             ("files".to_owned(), "npx -y server .".to_owned()),
             ("evil".to_owned(), format!("sh -c {} \u{1b}[8mhidden", "x".repeat(30))),
         ];
+        let (consent, paint) = (Consent::new(servers), Paint::new(false));
         assert_eq!(
-            Consent::new(servers).lines(40, Paint::new(false)),
+            consent.above(40, paint),
             [
-                "? .mcp.json of this folder wants to sta…",
                 "  │ files: npx -y server .",
                 "  │ evil: sh -c",
                 "  │ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-                "  │ hidden",
-                "  y once · a always, while the file sta…",
+                "  │ ␛[8mhidden",
+            ]
+        );
+        assert_eq!(
+            consent.lines(40, paint),
+            [
+                "? .mcp.json of this folder wants to sta…",
+                "  y once",
+                "  a always, while the file stays as it …",
+                "  n no",
             ]
         );
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use toolloop_core::{CompactionMethod, LoopEvent, ReducedSchema, ToolCall, ToolResult};
 
 use super::keys::Key;
+use super::line_editor::LineEditor;
 use super::live::Live;
 use super::markdown::Markdown;
 use super::paint::{Paint, Style, has_colours};
@@ -105,12 +106,16 @@ impl TerminalFace {
         }
         // What was said before stands before.
         self.settle_text(false, now)?;
-        let mut all = Vec::new();
-        if self.last == Last::Text {
-            all.push(String::new());
+        self.print_apart(lines, now)
+    }
+
+    /// Prints lines that stay, apart from the answer.
+    fn print_apart(&mut self, lines: &[String], now: Duration) -> io::Result<()> {
+        let gap = (self.last == Last::Text && !lines.is_empty()).then(String::new);
+        let all: Vec<String> = gap.into_iter().chain(lines.iter().cloned()).collect();
+        if !lines.is_empty() {
+            self.last = Last::Note;
         }
-        self.last = Last::Note;
-        all.extend(lines.iter().cloned());
         self.print(&all, now)
     }
 
@@ -130,15 +135,15 @@ impl TerminalFace {
             }
             live.extend(open);
         }
-        if !self.question.is_empty() {
-            live.extend(self.question.iter().cloned());
-        } else if self.notes {
-            let lines = self.live.lines(now, columns, self.paint);
-            if !lines.is_empty() && (self.last == Last::Text || !live.is_empty()) {
-                live.push(String::new());
-            }
-            live.extend(lines);
+        let lines = match (self.question.is_empty(), self.notes) {
+            (false, _) => self.question.clone(),
+            (true, true) => self.live.lines(now, columns, self.paint),
+            (true, false) => Vec::new(),
+        };
+        if !lines.is_empty() && (self.last == Last::Text || !live.is_empty()) {
+            live.push(String::new());
         }
+        live.extend(lines);
         live.extend(self.typed.iter().cloned());
         if self.typed_open && !self.question.is_empty() {
             live.push(self.paint.dim("  first finish this line: Enter sends it, Esc drops it"));
@@ -256,22 +261,35 @@ impl TerminalFace {
     }
 
     /// Without repainting: a question is printed when it changes its form, keys are echoed.
-    fn plain_question(&mut self, question: &Question, key: Option<Key>) -> io::Result<()> {
+    fn plain_question(
+        &mut self,
+        question: &Question,
+        key: Option<Key>,
+        above: &[String],
+    ) -> io::Result<()> {
         let was_typing = std::mem::replace(&mut self.typing, question.is_typing());
         match key {
-            Some(Key::Char(c)) if was_typing && self.typing => self.screen.write(&c.to_string()),
-            Some(Key::Backspace) if was_typing && self.typing => self.screen.write("\x08 \x08"),
-            _ => {
-                let lines = question.lines(self.columns(), self.paint);
-                if lines == self.question {
-                    return Ok(());
-                }
-                let gap = if key.is_some() { "\n" } else { "" };
-                self.screen.write(&format!("{gap}{}", lines.join("\n")))?;
-                self.question = lines;
-                Ok(())
+            Some(Key::Char(c)) if was_typing && self.typing => {
+                return self.screen.write(&c.to_string());
             }
+            Some(Key::Backspace) if was_typing && self.typing => {
+                return self.screen.write("\x08 \x08");
+            }
+            _ => {}
         }
+        let lines = question.lines(self.columns(), self.paint);
+        if lines == self.question && above.is_empty() {
+            return Ok(());
+        }
+        // Behind a question stands the cursor, behind an answer the end of a line.
+        let apart = key.is_some() || self.last == Last::Text;
+        self.last = Last::Note;
+        let mut text = if apart { "\n".to_owned() } else { String::new() };
+        above.iter().for_each(|line| text.extend([line, "\n"]));
+        // The terminal's own cursor stands where text is typed.
+        text += lines.join("\n").trim_end_matches(LineEditor::CURSOR);
+        self.question = lines;
+        self.screen.write(&text)
     }
 }
 
@@ -436,18 +454,12 @@ impl Face for TerminalFace {
 
     fn ask(&mut self, question: &Question, key: Option<Key>, now: Duration) -> io::Result<()> {
         self.settle_text(true, now)?;
-        let diff = question.diff(key, self.columns(), self.paint);
+        let above = question.above(key, self.columns(), self.paint);
         if !self.screen.is_live() {
-            let gap = if key.is_some() { "\n" } else { "" };
-            let diff: String = diff.into_iter().map(|line| format!("{gap}{line}\n")).collect();
-            self.screen.write(&diff)?;
-            return self.plain_question(question, key);
-        }
-        if !diff.is_empty() {
-            self.note(&diff, now)?;
+            return self.plain_question(question, key, &above);
         }
         self.question = question.lines(self.columns(), self.paint);
-        self.print(&[], now)
+        self.print_apart(&above, now)
     }
 
     fn answered(&mut self, now: Duration) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! [`LineEditor`]: a line of text that is edited key by key.
 
 use super::keys::Key;
-use super::text::{clean, width};
+use super::text::{visible, width};
 
 /// Text and where the cursor stands in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,9 @@ pub(crate) enum Edit {
 }
 
 impl LineEditor {
+    /// Where the cursor stands.
+    pub(crate) const CURSOR: char = '▏';
+
     /// An editor with the cursor behind `text`.
     pub(crate) fn new(text: &str) -> Self {
         let chars: Vec<char> = text.chars().collect();
@@ -69,7 +72,7 @@ impl LineEditor {
     pub(crate) fn render(&self, columns: usize) -> String {
         let shown = |chars: &[char]| {
             let text: String = chars.iter().collect();
-            clean(&text).replace('\n', "⏎").replace('\t', " ")
+            visible(&text).replace('\n', "⏎").replace('\t', " ")
         };
         let before = shown(&self.chars[..self.cursor]);
         let after = shown(&self.chars[self.cursor..]);
@@ -79,7 +82,7 @@ impl LineEditor {
             chars.next();
             before = chars.as_str();
         }
-        let mut line = format!("{before}▏");
+        let mut line = format!("{before}{}", Self::CURSOR);
         for c in after.chars() {
             line.push(c);
             if width(&line) > columns {
@@ -131,6 +134,6 @@ mod tests {
         assert_eq!(editor.render(5), "6789▏");
         editor.handle(Key::Home);
         assert_eq!(editor.render(5), "▏0123");
-        assert_eq!(LineEditor::new("a\nb").render(9), "a⏎b▏");
+        assert_eq!(LineEditor::new("a\nb\u{1b}c").render(9), "a⏎b␛c▏");
     }
 }

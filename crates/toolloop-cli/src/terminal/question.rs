@@ -53,11 +53,12 @@ impl Question {
         }
     }
 
-    /// What to print above the question, after this key.
-    pub(crate) fn diff(&self, key: Option<Key>, columns: usize, paint: Paint) -> Vec<String> {
-        match self {
-            Self::Call(question) => question.diff(key, columns, paint),
-            Self::Form(_) | Self::Servers(_) => Vec::new(),
+    /// What to print above the question, after this key; it stays.
+    pub(crate) fn above(&self, key: Option<Key>, columns: usize, paint: Paint) -> Vec<String> {
+        match (self, key) {
+            (Self::Call(question), key) => question.above(key, columns, paint),
+            (Self::Servers(consent), None) => consent.above(columns, paint),
+            (Self::Form(_) | Self::Servers(_), _) => Vec::new(),
         }
     }
 

@@ -1,7 +1,8 @@
-//! Text on its way to a terminal: [`clean`] makes it harmless, [`truncate`] and [`wrap`] make it
-//! fit.
+//! Text on its way to a terminal: [`clean`] and [`visible`] make it harmless, [`truncate`] and
+//! [`wrap`] make it fit.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -23,6 +24,28 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
             '\x1b' => skip_sequence(&mut chars),
             c if is_active(c) => {}
             c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// `text` with a sign in place of everything that acts on a terminal: `␛` for an escape.
+///
+/// For what a person is asked to agree to. A shell reads on where a terminal sees an escape
+/// sequence, so nothing may be taken out of a command that is shown.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_active) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match (c, u8::try_from(c)) {
+            (c, _) if !is_active(c) => out.push(c),
+            (_, Ok(0x7f)) => out.push('␡'),
+            // The signs stand in the order of the characters.
+            (_, Ok(byte @ 0..=0x1f)) => out.extend(char::from_u32(0x2400 + u32::from(byte))),
+            // Writing to a string does not fail.
+            _ => drop(write!(out, "<U+{:04X}>", u32::from(c))),
         }
     }
     Cow::Owned(out)
@@ -123,6 +146,29 @@ pub(crate) fn wrap(spans: &[Span], columns: usize, paint: Paint) -> Vec<String> 
     lines
 }
 
+/// What somebody else wrote, behind a bar.
+pub(crate) fn quoted(text: &str, style: Style, columns: usize, paint: Paint) -> Vec<String> {
+    // A tab is as wide as the terminal likes; the line would not fit.
+    let text = Span::new(text.replace('\t', "    "), style);
+    let lines = wrap(&[text], columns.saturating_sub(4), paint);
+    lines.into_iter().map(|line| format!("  │ {line}").trim_end().to_owned()).collect()
+}
+
+/// What can be chosen, in as few lines as there is room for.
+pub(crate) fn packed(choices: &[&str], columns: usize, paint: Paint) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for choice in choices {
+        match lines.last_mut() {
+            Some(line) if width(line) + 3 + width(choice) <= columns => {
+                *line += " · ";
+                *line += choice;
+            }
+            _ => lines.push(format!("  {choice}")),
+        }
+    }
+    lines.iter().map(|line| paint.dim(&truncate(line, columns))).collect()
+}
+
 fn painted(cells: &[(char, Style)], paint: Paint) -> String {
     let end = cells.iter().rposition(|(c, _)| *c != ' ').map_or(0, |last| last + 1);
     cells[..end]
@@ -187,6 +233,14 @@ mod tests {
         assert_eq!(clean("rm \u{202e}gnp.x"), "rm gnp.x");
         assert_eq!(clean("\x1b[3\u{e9}"), "[3\u{e9}");
         assert!(matches!(clean("ä漢 ok"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_a_person_agrees_to_hides_nothing() {
+        assert_eq!(visible("echo \x1b]0; rm -rf ~ ;\x07"), "echo ␛]0; rm -rf ~ ;␇");
+        assert_eq!(visible("ls \x1b[ >.x\r\x7f\u{9b}"), "ls ␛[ >.x␍␡<U+009B>");
+        assert_eq!(visible("rm \u{202e}gnp.x\n\t"), "rm <U+202E>gnp.x\n\t");
+        assert!(matches!(visible("ä漢 ok"), Cow::Borrowed(_)));
     }
 
     #[test]

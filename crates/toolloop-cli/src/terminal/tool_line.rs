@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::paint::Paint;
-use super::text::{clean, pad, truncate};
+use super::text::{clean, pad, truncate, visible};
 use crate::units::{counted, elapsed};
 
 /// A call in a state worth a line.
@@ -92,7 +92,7 @@ pub(crate) fn subject(arguments: &Value) -> String {
         (.., Value::Object(map)) if map.is_empty() => ".".to_owned(),
         (.., arguments) => arguments.to_string(),
     };
-    clean(&subject).trim().to_owned()
+    visible(&subject).trim().to_owned()
 }
 
 /// What came of a call, in a few words.
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(subject(&json!({"pattern": "fn a", "path": "src"})), "fn a in src");
         assert_eq!(subject(&json!({})), ".");
         assert_eq!(subject(&json!({"city": "Paris"})), r#"{"city":"Paris"}"#);
-        assert_eq!(subject(&json!({"command": "echo \u{1b}[2Jx"})), "echo x");
+        assert_eq!(subject(&json!({"command": "echo \u{1b}[2Jx"})), "echo ␛[2Jx");
     }
 
     #[test]

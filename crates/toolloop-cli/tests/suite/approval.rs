@@ -215,3 +215,41 @@ fn a_change_of_a_file_is_shown_as_a_diff() {
     assert_eq!(terminal.end(), 0);
     assert_eq!(std::fs::read_to_string(project.folder().join("a.txt")).unwrap(), "one\n2\nthree\n");
 }
+
+#[test]
+fn a_command_taller_than_the_terminal_is_shown_from_its_beginning() {
+    let project = Project::new();
+    let steps: String = (0..35).map(|step| format!("echo step {step}\n")).collect();
+    let call = Call::new("bash", json!({ "command": steps }));
+    let server = FakeServer::start(Script::new([Reply::text("So:").call(call)]));
+    let terminal = asked(&project, &server, &[]);
+    let text = terminal.text();
+    let shown: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  │ ")).collect();
+    let expected: Vec<String> = (0..35).map(|step| format!("echo step {step}")).collect();
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn a_command_cannot_hide_behind_an_escape_sequence() {
+    let project = Project::new();
+    let command = "echo hi \u{1b}]0; touch made ;\u{7}";
+    for variables in [&[][..], &[("NO_COLOR", "1")]] {
+        let call = Call::new("bash", json!({ "command": command }));
+        let server = FakeServer::start(Script::new([Reply::calls([call])]));
+        let text = asked(&project, &server, variables).text();
+        assert!(text.contains("? bash  echo hi ␛]0; touch made ;␇ "), "{text}");
+    }
+}
+
+#[test]
+fn a_quiet_run_shows_what_it_asks_about() {
+    let project = Project::new();
+    let write = json!({"path": "new.txt", "content": "one\n"});
+    let server = FakeServer::start(Script::new([Reply::calls([Call::new("write_file", write)])]));
+    let url = server.base_url();
+    let arguments = ["run", "x", "--quiet", "--base-url", &url, "--model", "m"];
+    let terminal = Terminal::open(&project, &arguments, &[]);
+    terminal.wait_for("y once · a always");
+    let text = terminal.text();
+    assert!(text.contains("│ +one") && text.contains("writes this file"), "{text}");
+}
