@@ -1,11 +1,12 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use toolloop_fake::{Call, FakeServer, Fault, Reply, Script};
 
-use crate::support::{Project, Ran, Terminal, is_alive, pid_in, signal, wait_for};
+use crate::support::{Project, Ran, Terminal, is_alive, next, signal, wait_for_end};
 
 /// A model that runs a command which never ends and writes its process id.
 fn sleeper() -> FakeServer {
@@ -19,13 +20,14 @@ fn ctrl_c_ends_the_tool_within_a_second() {
     let server = sleeper();
     let url = server.base_url();
     let arguments = ["run", "x", "--yes", "--base-url", &url, "--model", "m"];
+    let pid = project.pipe("pid");
     let mut terminal = Terminal::open(&project, &arguments, &[]);
-    let child = pid_in(&project.folder().join("pid"));
+    let child = next("the tool", &pid);
     assert!(is_alive(&child));
 
     let started = Instant::now();
     terminal.type_keys("\x03");
-    wait_for("the end of the tool", || (!is_alive(&child)).then_some(()));
+    wait_for_end(&child);
     assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
     assert_eq!(terminal.end(), 130);
     terminal.wait_for("stopped · 1 step · 1 tool");
@@ -57,14 +59,15 @@ fn a_request_to_end_is_heard() {
         let server = if name == "INT" { None } else { Some(sleeper()) };
         let url = server.as_ref().map_or(url.clone(), FakeServer::base_url);
         let _ = std::fs::remove_file(project.folder().join("pid"));
+        let pid = project.pipe("pid");
         let mut command =
             project.command(&["run", "x", "--yes", "--json", "--base-url", &url, "--model", "m"]);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let tool = pid_in(&project.folder().join("pid"));
+        let tool = next("the tool", &pid);
         signal(name, child.id());
         let ran = Ran::of(child.wait_with_output().unwrap());
         assert_eq!(ran.code, Some(code), "{name} {ran:?}");
-        wait_for("the end of the tool", || (!is_alive(&tool)).then_some(()));
+        wait_for_end(&tool);
         let done = ran.json().pop().unwrap();
         assert_eq!(
             (&done["type"], &done["reason"], &done["exit_code"]),
@@ -93,11 +96,15 @@ fn half_an_answer_is_no_output() {
     let project = Project::new();
     let reply =
         Reply::text("one two three").fault(Fault::StallAtEvent { event: 3, ping_every: None });
-    let server = FakeServer::start(Script::new([reply]));
+    let (sender, requests) = mpsc::channel();
+    let server = FakeServer::start(Script::from_fn(move |_| {
+        sender.send(()).unwrap();
+        reply.clone()
+    }));
     let url = server.base_url();
     let mut command = project.command(&["run", "x", "--base-url", &url, "--model", "m"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    wait_for("the request", || (server.requests().len() == 1).then_some(()));
+    next("the request", &requests);
     signal("INT", child.id());
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(130), "", ""));

@@ -4,8 +4,11 @@ mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 use tempfile::TempDir;
 use toolloop_fake::FakeServer;
@@ -39,6 +42,19 @@ impl Project {
 
     pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.folder().join(name), text).unwrap();
+    }
+
+    /// Makes a named pipe; gives what is first written into it, without its line break.
+    pub(crate) fn pipe(&self, name: &str) -> Receiver<String> {
+        let path = self.folder().join(name);
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let (sender, written) = mpsc::channel();
+        std::thread::spawn(move || {
+            let text = std::fs::read_to_string(path).unwrap();
+            // A test that failed waits no more.
+            let _ = sender.send(text.trim_end().to_owned());
+        });
+        written
     }
 
     /// Writes the person's own settings.
@@ -124,24 +140,24 @@ impl Ran {
     }
 }
 
-/// Waits for something that another process does.
-pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let started = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(started.elapsed() < Duration::from_secs(20), "waited in vain for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+/// The process id a shell wrote into a file, some time ago.
+pub(crate) fn pid_in(file: &Path) -> String {
+    std::fs::read_to_string(file).unwrap().trim().to_owned()
 }
 
-/// The process id a shell wrote into a file.
-pub(crate) fn pid_in(file: &Path) -> String {
-    wait_for("a process id", || {
-        let text = std::fs::read_to_string(file).ok()?;
-        text.ends_with('\n').then(|| text.trim().to_owned())
-    })
+/// What comes next; that another process never does it must not hold up the tests for ever.
+pub(crate) fn next<T>(what: &str, events: &Receiver<T>) -> T {
+    events.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("waited in vain for {what}"))
+}
+
+/// Waits for the end of a process.
+pub(crate) fn wait_for_end(pid: &str) {
+    let id = Pid::from_raw(pid.parse().unwrap()).unwrap();
+    // One that cannot be opened has ended, and its parent knows.
+    let Ok(process) = pidfd_open(id, PidfdFlags::empty()) else { return };
+    let patience = Timespec { tv_sec: PATIENCE.as_secs().try_into().unwrap(), tv_nsec: 0 };
+    let ended = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience)).unwrap();
+    assert_eq!(ended, 1, "process {pid} does not end");
 }
 
 /// Whether a process is there and no zombie.
@@ -157,4 +173,6 @@ pub(crate) fn signal(name: &str, pid: u32) {
     assert!(status.success());
 }
 
+/// How long a test waits for what another process does.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_toolloop");

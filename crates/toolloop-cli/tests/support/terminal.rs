@@ -2,18 +2,49 @@
 
 use std::io::{Read, Write};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
-use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use portable_pty::{ChildKiller, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use super::{BINARY, Project, wait_for};
+use super::{BINARY, PATIENCE, Project};
 
 /// A running command and everything it has written.
 pub(crate) struct Terminal {
-    child: Box<dyn Child + Send + Sync>,
+    child: Box<dyn ChildKiller + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
     keyboard: Box<dyn Write + Send>,
-    written: Arc<Mutex<Vec<u8>>>,
+    seen: Arc<Seen>,
+}
+
+/// What two threads see of the command, and how they tell.
+#[derive(Default)]
+struct Seen {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    written: Vec<u8>,
+    exit_code: Option<u32>,
+}
+
+impl Seen {
+    fn change(&self, deed: impl FnOnce(&mut State)) {
+        deed(&mut self.state.lock().unwrap());
+        self.changed.notify_all();
+    }
+
+    /// Waits until there is something to find in it.
+    fn wait_for<T>(&self, what: &str, look: impl Fn(&State) -> Option<T>) -> T {
+        let state = self.state.lock().unwrap();
+        let missing = |state: &mut State| look(state).is_none();
+        let (state, _) = self.changed.wait_timeout_while(state, PATIENCE, missing).unwrap();
+        look(&state).unwrap_or_else(|| {
+            let written = String::from_utf8_lossy(&state.written);
+            panic!("waited in vain for {what} in {written}")
+        })
+    }
 }
 
 impl Terminal {
@@ -43,20 +74,25 @@ impl Terminal {
         for (name, value) in variables {
             command.env(name, value);
         }
-        let child = pty.slave.spawn_command(command).unwrap();
+        let mut running = pty.slave.spawn_command(command).unwrap();
         drop(pty.slave);
-        let written = Arc::new(Mutex::new(Vec::new()));
+        let child = running.clone_killer();
+        let seen = Arc::new(Seen::default());
         let mut reader = pty.master.try_clone_reader().unwrap();
-        let sink = Arc::clone(&written);
+        let (sink, ended) = (Arc::clone(&seen), Arc::clone(&seen));
         std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             // A pseudo-terminal ends with an error when the other side is gone.
             while let Ok(count @ 1..) = reader.read(&mut bytes) {
-                sink.lock().unwrap().extend_from_slice(&bytes[..count]);
+                sink.change(|state| state.written.extend_from_slice(&bytes[..count]));
             }
         });
+        std::thread::spawn(move || {
+            let exit_code = running.wait().unwrap().exit_code();
+            ended.change(|state| state.exit_code = Some(exit_code));
+        });
         let keyboard = pty.master.take_writer().unwrap();
-        Self { child, master: pty.master, keyboard, written }
+        Self { child, master: pty.master, keyboard, seen }
     }
 
     pub(crate) fn type_keys(&mut self, keys: &str) {
@@ -66,27 +102,20 @@ impl Terminal {
 
     /// All that was written so far, with its escape sequences.
     pub(crate) fn raw(&self) -> String {
-        String::from_utf8_lossy(&self.written.lock().unwrap()).into_owned()
+        String::from_utf8_lossy(&self.seen.state.lock().unwrap().written).into_owned()
     }
 
     /// All that was written so far as text, repaints included.
     pub(crate) fn text(&self) -> String {
-        let raw = self.raw();
-        let mut text = String::new();
-        let mut rest = raw.as_str();
-        while let Some(start) = rest.find("\x1b[") {
-            text.push_str(&rest[..start]);
-            rest = &rest[start + 2..];
-            let end =
-                rest.find(|c: char| c.is_ascii_alphabetic()).map_or(rest.len(), |end| end + 1);
-            rest = &rest[end..];
-        }
-        text + rest
+        without_sequences(&self.raw())
     }
 
     /// Waits until this text is there.
     pub(crate) fn wait_for(&self, text: &str) {
-        wait_for(text, || self.text().contains(text).then_some(()));
+        self.seen.wait_for(text, |state| {
+            let written = String::from_utf8_lossy(&state.written);
+            without_sequences(&written).contains(text).then_some(())
+        });
     }
 
     pub(crate) fn resize(&self, cols: u16) {
@@ -104,7 +133,7 @@ impl Terminal {
 
     /// Waits for the end; gives the exit code.
     pub(crate) fn end(&mut self) -> u32 {
-        wait_for("the end", || self.child.try_wait().unwrap()).exit_code()
+        self.seen.wait_for("the end", |state| state.exit_code)
     }
 }
 
@@ -113,4 +142,16 @@ impl Drop for Terminal {
         // Only a test that failed leaves it running.
         let _ = self.child.kill();
     }
+}
+
+fn without_sequences(raw: &str) -> String {
+    let mut text = String::new();
+    let mut rest = raw;
+    while let Some(start) = rest.find("\x1b[") {
+        text.push_str(&rest[..start]);
+        rest = &rest[start + 2..];
+        let end = rest.find(|c: char| c.is_ascii_alphabetic()).map_or(rest.len(), |end| end + 1);
+        rest = &rest[end..];
+    }
+    text + rest
 }
