@@ -12,7 +12,13 @@ use crate::units::parse_duration;
 
 /// Run an agent from a terminal: ask a model, run the tools it calls, until it answers.
 #[derive(Debug, Parser)]
-#[command(name = "toolloop", version, after_help = TABLE, arg_required_else_help = true)]
+#[command(
+    name = "toolloop",
+    version,
+    after_help = TABLE,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

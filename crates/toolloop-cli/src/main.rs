@@ -9,12 +9,14 @@ mod ending;
 mod errors;
 mod exit;
 mod face;
+mod folder;
 mod follow;
 mod grants;
 mod json;
 mod model;
 mod nearest;
 mod origin;
+mod plan;
 mod providers;
 mod report;
 mod run_id;
@@ -28,7 +30,9 @@ mod steering;
 mod summary;
 mod task;
 mod terminal;
+mod toolbox;
 mod units;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -43,6 +47,7 @@ fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(error) => {
             // Help goes to standard output, errors to standard error; either may be closed.
+            let error = usage::explained(error, std::env::args_os());
             let _ = error.print();
             return if error.use_stderr() { Exit::Usage } else { Exit::Answered }.into();
         }

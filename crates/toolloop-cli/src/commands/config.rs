@@ -6,12 +6,13 @@ use std::path::Path;
 use clap::{CommandFactory, FromArgMatches};
 use pulldown_cmark::Alignment;
 
-use super::run::DEFAULT_ITERATIONS;
 use crate::args::{Cli, Command, Yes};
 use crate::exit::Exit;
+use crate::folder;
 use crate::grants::Grants;
 use crate::model::{Choice, choose};
 use crate::origin::{Origin, Sourced, short_path};
+use crate::plan::DEFAULT_ITERATIONS;
 use crate::report::Report;
 use crate::settings::{Environment, Settings};
 use crate::terminal::paint::{Paint, Style, has_colours};
@@ -23,7 +24,7 @@ use crate::terminal::text::{Span, clean};
 pub(crate) async fn run() -> anyhow::Result<Exit> {
     let environment = Environment::of_process();
     let settings = settings(&environment)?;
-    let rows = rows(&settings, &environment, &std::env::current_dir()?)?;
+    let rows = rows(&settings, &environment, &folder::open(None)?)?;
     let stdout = io::stdout();
     let page = match stdout.is_terminal() {
         true => table(&rows, environment.config_file().as_deref(), Paint::new(has_colours())),

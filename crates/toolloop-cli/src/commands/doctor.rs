@@ -9,6 +9,7 @@ use toolloop::tools::sandbox;
 use super::config;
 use super::models::{Found, local_choice};
 use crate::exit::Exit;
+use crate::folder;
 use crate::grants::Grants;
 use crate::model::{Choice, choose};
 use crate::origin::short_path;
@@ -21,7 +22,7 @@ use crate::terminal::text::clean;
 /// Runs the command. It ends with the code that a run would end with at once, else with 0.
 pub(crate) async fn run() -> anyhow::Result<Exit> {
     let environment = Environment::of_process();
-    let folder = std::env::current_dir()?;
+    let folder = folder::open(None)?;
     let (settings, mut checks) = check_settings(&environment, &folder);
     checks.extend(check_model(&settings, &environment).await);
     checks.push(check_folder(&folder));
@@ -68,7 +69,7 @@ impl Check {
             Finding::Well(text) => (paint.green("✓"), clean(text).into_owned()),
             Finding::Absent(text) => (paint.dim("–"), paint.dim(&clean(text))),
             Finding::Faulty(report) | Finding::Broken(report) => {
-                let text = clean(&report.to_string()).replace('\n', "\n            ");
+                let text = clean(&report.to_string()).replace('\n', "\n           ");
                 (paint.red("✗"), text)
             }
         };

@@ -1,7 +1,7 @@
 //! `toolloop mcp`: shows the MCP servers of a folder, and tries their tools.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -14,6 +14,7 @@ use crate::args::{McpArgs, McpCommand, ServersArgs};
 use crate::asking::Asked;
 use crate::exit::Exit;
 use crate::face::Face;
+use crate::folder;
 use crate::grants::Grants;
 use crate::nearest::nearest;
 use crate::report::Report;
@@ -71,14 +72,19 @@ async fn list(args: &ServersArgs) -> anyhow::Result<Exit> {
     };
     let printed = io::stdout().lock().write_all((page + &faults).as_bytes());
     let is_whole = faults.is_empty() && servers.as_ref().is_some_and(|s| s.faults().is_empty());
-    match servers {
-        Some(servers) => servers.close().await,
-        None => not_agreed.eprint(),
-    }
-    match (printed, is_whole) {
-        (Err(error), _) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        (_, true) => Ok(Exit::Answered),
-        (_, false) => Ok(Exit::Failed),
+    let exit = match servers {
+        Some(servers) => {
+            servers.close().await;
+            if is_whole { Exit::Answered } else { Exit::Failed }
+        }
+        None => {
+            not_agreed.eprint();
+            not_agreed.exit
+        }
+    };
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(exit),
     }
 }
 
@@ -166,10 +172,7 @@ struct Session {
 impl Session {
     fn open(args: &ServersArgs) -> anyhow::Result<Self> {
         let environment = Environment::of_process();
-        let folder = args.dir.as_deref().unwrap_or(Path::new("."));
-        let folder = folder
-            .canonicalize()
-            .map_err(|error| Report::usage(format!("cannot open {}: {error}", folder.display())))?;
+        let folder = folder::open(args.dir.as_deref())?;
         let found = FolderServers::read(&folder, &environment)
             .map_err(|fault| Report::usage(in_file(&fault)))?;
         let grants = Grants::load(environment.grants_file(), &folder)?;

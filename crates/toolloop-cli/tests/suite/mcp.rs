@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 use toolloop_fake::{Call, FakeServer, Reply, Script};
 
-use crate::support::{Project, Terminal, is_alive, pid_in, wait_for};
+use crate::support::{Project, Terminal, is_alive, pid_in, wait_for_end};
 
 /// A server in the shell. It says that `look` changes nothing; `ask` asks a person, and
 /// `waver` takes its question back.
@@ -198,7 +198,7 @@ fn a_slow_start_is_named_and_ctrl_c_ends_it() {
     assert_eq!(terminal.end(), 130);
     for file in ["pid", "grandchild"] {
         let pid = pid_in(&project.folder().join(file));
-        wait_for("the end of the server", || (!is_alive(&pid)).then_some(()));
+        wait_for_end(&pid);
     }
     assert_eq!(server.requests().len(), 0);
 }
@@ -214,7 +214,7 @@ fn ctrl_c_ends_the_servers_within_a_second() {
     terminal.type_keys("\x03");
     let grandchild = pid_in(&project.folder().join("grandchild"));
     let pressed = std::time::Instant::now();
-    wait_for("the end of the server", || (!is_alive(&grandchild)).then_some(()));
+    wait_for_end(&grandchild);
     assert!(pressed.elapsed().as_millis() < 1500, "{:?}", pressed.elapsed());
     assert_eq!(terminal.end(), 130);
 }
@@ -225,7 +225,7 @@ fn list_shows_servers_and_tools_once_they_are_agreed_to() {
     let asked = project.run(&["mcp", "list"]);
     assert_eq!(asked.stdout, "shell   sh server.sh\n  not started\n");
     assert!(asked.stderr.contains("To start them: --yes"), "{}", asked.stderr);
-    assert_eq!(asked.code, Some(1));
+    assert_eq!(asked.code, Some(5));
     assert!(!project.folder().join("pid").exists());
 
     let ran = project.run(&["mcp", "list", "--yes"]);

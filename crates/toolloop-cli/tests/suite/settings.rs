@@ -1,7 +1,7 @@
 use serde_json::json;
 use toolloop_fake::{Call, FakeServer, Reply, Script};
 
-use crate::support::{Project, Ran};
+use crate::support::{BINARY, Project, Ran, Terminal};
 
 #[test]
 fn flags_win_over_environment_over_folder_over_person() {
@@ -127,4 +127,37 @@ fn doctor_shows_no_control_characters_and_asks_nobody_in_vain() {
     let ran = Ran::of(command.output().unwrap());
     assert!(!ran.stdout.contains('\u{1b}'), "{:?}", ran.stdout);
     assert!(ran.stdout.contains("– SAP AI Core set up; only a run asks it\n"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_folder_that_is_gone_is_named() {
+    let project = Project::new();
+    for command in ["run hi", "config", "doctor", "mcp list"] {
+        let gone = project.folder().join("gone");
+        std::fs::create_dir(&gone).unwrap();
+        let mut shell = std::process::Command::new("sh");
+        let script = format!("rmdir ../gone && exec \"$0\" {command}");
+        shell.args(["-c", &script, BINARY]).current_dir(&gone).env_clear();
+        shell.envs(project.environment()).stdin(std::process::Stdio::null());
+        let ran = Ran::of(shell.output().unwrap());
+        assert_eq!(
+            (ran.code, ran.stderr.as_str()),
+            (
+                Some(2),
+                "error: the folder this was started in does not exist any more\n  \
+                 Go to another one: cd DIR\n"
+            ),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn help_fits_the_terminal() {
+    let project = Project::new();
+    let mut terminal = Terminal::open(&project, &["run", "--help"], &[]);
+    assert_eq!(terminal.end(), 0);
+    terminal.wait_for("config.toml.");
+    let widest = terminal.text().lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{}", terminal.text());
 }
