@@ -35,22 +35,29 @@ pub(crate) fn explain(error: &LlmError, target: &Target, environment: &Environme
 /// Adds the names nearest to a model that the server does not have.
 pub(crate) fn suggest_models(report: Report, wanted: &str, models: &[String]) -> Report {
     let near = nearest(wanted, models.iter().map(String::as_str), 3);
-    match near.as_slice() {
-        [] => report,
-        near => report.advice(format!("Nearest: {}", near.join(", "))),
+    match (near.as_slice(), models) {
+        ([], []) => report,
+        // So few that all of them are near.
+        ([], models) if models.len() <= 3 => {
+            report.advice(format!("It has: {}", models.join(", ")))
+        }
+        ([], _) => report,
+        (near, _) => report.advice(format!("Nearest: {}", near.join(", "))),
     }
 }
 
 /// Whether the server says that it does not have the model.
 pub(crate) fn is_unknown_model(error: &LlmError) -> bool {
     let text = error.to_string().to_lowercase();
+    // Anthropic says nothing but `model: NAME`.
+    let names_it = sentence_of(error).starts_with("model: ") && error.status() == Some(404);
     let says_so = text.contains("model")
         && ["not found", "not_found", "does not exist", "unknown", "not exist", "no such"]
             .iter()
             .any(|phrase| text.contains(phrase));
     match error {
         LlmError::Http { .. } | LlmError::InvalidRequest(_) | LlmError::Provider { .. } => {
-            says_so && matches!(error.status(), None | Some(400 | 404))
+            names_it || says_so && matches!(error.status(), None | Some(400 | 404))
         }
         _ => false,
     }
@@ -69,7 +76,7 @@ fn case(error: &LlmError, target: &Target, environment: &Environment<'_>) -> Rep
         _ if is_unknown_model(error) => {
             Report::new(Exit::NoModel, "model", format!("{label} has no model {}", target.model))
                 .quote(redact(&sentence_of(error), target))
-                .advice("All there are: toolloop models")
+                .advice(format!("All there are: {}", how_to_list(target)))
         }
         LlmError::Http { status: None, message, .. } => unreachable(message, target),
         LlmError::Http { status: Some(status), message, .. } => {
@@ -103,6 +110,15 @@ fn case(error: &LlmError, target: &Target, environment: &Environment<'_>) -> Rep
         )
         .advice("Try again, or choose another model: toolloop models"),
         other => Report::new(Exit::Failed, "other", redact(&other.to_string(), target)),
+    }
+}
+
+/// The command that lists the models of the server that was asked.
+fn how_to_list(target: &Target) -> String {
+    let url = &target.base_url;
+    match &url.origin {
+        Origin::Flag(flag) => format!("toolloop models {flag} {}", url.value),
+        _ => "toolloop models".to_owned(),
     }
 }
 

@@ -113,6 +113,19 @@ fn an_unknown_model_with_the_nearest_names() {
 }
 
 #[test]
+fn an_unknown_model_in_the_words_of_anthropic() {
+    let error = http(404, "model: claude-x", false);
+    let models = ["demo".to_owned()];
+    let report = explain(&error, &custom(), &Environment(&|_| None));
+    assert_eq!(report.exit, Exit::NoModel);
+    assert_eq!(
+        suggest_models(report, "gpt-5-mni", &models).to_string(),
+        "10.0.0.7:8080 has no model gpt-5-mni\n  \"model: claude-x\"\n  \
+         All there are: toolloop models --base-url http://10.0.0.7:8080\n  It has: demo"
+    );
+}
+
+#[test]
 fn a_dead_server() {
     let error = http(0, "nothing answers at http://127.0.0.1:11434 (connection refused)", true);
     assert_eq!(

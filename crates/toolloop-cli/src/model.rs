@@ -100,7 +100,13 @@ pub(crate) fn choose(settings: &Settings, environment: &Environment<'_>) -> Resu
             format!("no model is chosen for {}", url.value),
         )
         .advice(format!("The address came from {}.", url.origin))
-        .advice("Add --model NAME; the server's models: toolloop models --base-url URL")),
+        .advice(match &url.origin {
+            Origin::Flag(flag) => format!(
+                "Add --model NAME; the server's models: toolloop models {flag} {}",
+                url.value
+            ),
+            _ => "Add --model NAME; the server's models: toolloop models".to_owned(),
+        })),
         None => Ok(Choice::Local),
     }
 }
@@ -162,11 +168,18 @@ fn named(
                 }
             }
             None => wrong_model(choice, "does not say whose it is")
-                .advice(format!("Write it as PROVIDER/NAME, for example openai/{text};"))
+                .advice(format!("Write it as PROVIDER/NAME, for example {}/{text};", maker(text)))
                 .advice("or say where it is served: --base-url URL"),
         }
         .advice("What there is: toolloop models")),
     }
+}
+
+/// Whose a model probably is, by its name.
+fn maker(model: &str) -> &'static str {
+    let model = model.to_ascii_lowercase();
+    let made_by = |(beginning, _): &&(&str, &str)| model.starts_with(beginning);
+    MAKERS.iter().find(made_by).map_or("openai", |(_, provider)| provider)
 }
 
 fn wrong_model(choice: &Sourced<String>, what: &str) -> Report {
@@ -265,6 +278,21 @@ pub(crate) fn host(url: &str) -> &str {
     authority.rsplit('@').next().unwrap_or(authority)
 }
 
+/// How the names of models begin.
+const MAKERS: [(&str, &str); 11] = [
+    ("claude", "anthropic"),
+    ("gemini", "gemini"),
+    ("deepseek", "deepseek"),
+    ("mistral", "mistral"),
+    ("ministral", "mistral"),
+    ("codestral", "mistral"),
+    ("devstral", "mistral"),
+    ("grok", "xai"),
+    ("llama", "ollama"),
+    ("qwen", "ollama"),
+    ("gemma", "ollama"),
+];
+
 #[cfg(test)]
 mod tests {
     use secrecy::ExposeSecret;
@@ -343,7 +371,7 @@ mod tests {
         assert_eq!(
             chosen(&settings(None, Some("http://h:1/v1")), &[]),
             "no model is chosen for http://h:1/v1\n  The address came from --base-url.\n  \
-             Add --model NAME; the server's models: toolloop models --base-url URL"
+             Add --model NAME; the server's models: toolloop models --base-url http://h:1/v1"
         );
     }
 
@@ -361,6 +389,8 @@ mod tests {
              Write it as PROVIDER/NAME, for example openai/gpt-5;\n  \
              or say where it is served: --base-url URL\n  What there is: toolloop models"
         );
+        let claude = chosen(&settings(Some("claude-sonnet-5"), None), &[]);
+        assert!(claude.contains("for example anthropic/claude-sonnet-5;"), "{claude}");
         assert_eq!(
             chosen(&settings(Some("opnai/gpt-5"), None), &[]),
             "the model \"opnai/gpt-5\" is of a provider that is not known\n  \

@@ -297,8 +297,13 @@ impl File<'_> {
     }
 
     fn expected(&self, value: &Value<'_>, what: &str) -> Report {
-        let found = value.get_ref().type_str();
-        self.wrong(value.span().start, format!("expected {what}, found {found}"))
+        let span = value.span();
+        let found = match value.get_ref() {
+            DeValue::Table(_) => "a table",
+            // As it stands in the file; a list over several lines is still a list.
+            _ => self.text.get(span.clone()).and_then(|text| text.lines().next()).unwrap_or(""),
+        };
+        self.wrong(span.start, format!("expected {what}, found {found}"))
     }
 
     fn wrong(&self, offset: usize, what: String) -> Report {
@@ -353,7 +358,7 @@ mod tests {
         );
         assert_eq!(
             error("[prices.m]\ninput = -1"),
-            "in /c/config.toml, line 2: expected a number of dollars from 0, found integer"
+            "in /c/config.toml, line 2: expected a number of dollars from 0, found -1"
         );
         assert!(error("[prices.m]\ncahced = 1").contains("Did you mean `cached`?"));
     }
@@ -394,10 +399,10 @@ mod tests {
 
     #[test]
     fn wrong_types_name_what_is_wanted() {
-        assert_eq!(error("model = 3"), "in /c/config.toml, line 1: expected a text, found integer");
+        assert_eq!(error("model = 3"), "in /c/config.toml, line 1: expected a text, found 3");
         assert_eq!(
             error("max_iterations = 0"),
-            "in /c/config.toml, line 1: expected a number from 1, found integer"
+            "in /c/config.toml, line 1: expected a number from 1, found 0"
         );
         assert_eq!(
             error("a\n= 1").lines().next().unwrap().split(": ").next().unwrap(),

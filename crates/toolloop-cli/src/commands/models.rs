@@ -35,7 +35,7 @@ pub(crate) async fn run(args: &ModelsArgs, matches: &ArgMatches) -> anyhow::Resu
     let stdout = io::stdout();
     let page = match stdout.is_terminal() {
         true => page(&found, &settings, &environment, Paint::new(has_colours())),
-        false => list(&found),
+        false => list(&found, settings.base_url.is_none()),
     };
     match stdout.lock().write_all(page.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
@@ -118,8 +118,9 @@ impl Found {
     }
 }
 
-fn list(found: &[Found]) -> String {
-    let names = found.iter().flat_map(Found::names).chain(["demo".to_owned()]);
+fn list(found: &[Found], with_demo: bool) -> String {
+    let demo = with_demo.then(|| "demo".to_owned());
+    let names = found.iter().flat_map(Found::names).chain(demo);
     names.map(|name| name + "\n").collect()
 }
 
@@ -133,7 +134,10 @@ fn page(
     for one in found.iter().filter(|found| !found.is_just_absent()) {
         page.extend(one.target.as_ref().map(|target| one.section(target, paint)));
     }
-    page += &format!("{}\n  demo\n\n", paint.bold("Built in"));
+    match settings.base_url {
+        Some(_) => page.push('\n'),
+        None => page += &format!("{}\n  demo\n\n", paint.bold("Built in")),
+    }
     let keys = found.iter().filter(|found| found.target.is_none());
     page += &named("No key", keys.map(|found| found.provider.key_variable().unwrap_or_default()));
     let absent = found.iter().filter(|found| found.is_just_absent());

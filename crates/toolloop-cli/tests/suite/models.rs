@@ -14,6 +14,9 @@ fn a_pipe_gets_one_model_a_line() {
     let ran = Ran::of(command.output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(ran.stdout, "openai/gpt-5\nopenai/gpt-5-mini\ndemo\n");
+    // An address is of one server, and only what that one has is listed.
+    let ran = project.run(&["models", "--base-url", &server.base_url()]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "openai/gpt-5\nopenai/gpt-5-mini\n"));
 }
 
 #[test]
@@ -44,7 +47,7 @@ fn a_person_reads_what_is_there_and_what_a_run_takes() {
 fn an_address_that_does_not_answer_is_an_error() {
     let project = Project::new();
     let ran = project.run(&["models", "--base-url", "http://127.0.0.1:1/v1"]);
-    assert_eq!(ran.code, Some(75), "{ran:?}");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(75), ""), "{ran:?}");
     assert!(ran.stderr.starts_with("error: nothing answers at http://127.0.0.1:1"), "{ran:?}");
 }
 
