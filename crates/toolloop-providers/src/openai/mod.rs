@@ -4,6 +4,7 @@
 mod chat;
 mod model;
 mod responses;
+mod unsealed;
 
 pub use chat::{OpenAiProvider, OpenAiProviderBuilder};
 pub use model::OpenAiModel;

@@ -4,10 +4,11 @@ use reqwest::Url;
 use toolloop_core::{ChatParams, ChatResponse, ChatStream, LlmError, Provider, ProviderMetadata};
 
 use super::model::{Api, OPENAI_HOST, OpenAi, OpenAiModel, is_openai};
+use super::unsealed::UnsealedReply;
 use crate::builder::ProviderBuilder;
-use crate::codec::openai_responses::{API, Quirks, ResponsesDecoder, encode, reading};
+use crate::codec::openai_responses::{API, Quirks, encode, reading};
 use crate::codec::{origin, outgoing};
-use crate::transport::ReplyStream;
+use crate::transport::collect;
 
 /// A model behind the Responses API, in which a model that reasons keeps its thoughts from one
 /// call to the next. Nothing is stored at the provider.
@@ -43,15 +44,15 @@ impl Api for Quirks {
 }
 
 impl OpenAiModel<Quirks> {
-    fn ask(&self, params: &ChatParams) -> Result<ReplyStream<ResponsesDecoder>, LlmError> {
+    fn ask(&self, params: &ChatParams) -> Result<UnsealedReply, LlmError> {
         let body = encode(&self.model, &outgoing(params), &self.quirks)?;
-        Ok(self.transport.post(&["responses"], body, params, reading(params, &self.quirks)))
+        Ok(UnsealedReply::new(&self.transport, body, params, reading(params, &self.quirks)))
     }
 }
 
 impl Provider for OpenAiModel<Quirks> {
     async fn generate(&self, params: &ChatParams) -> Result<ChatResponse, LlmError> {
-        self.ask(params)?.into_response().await
+        collect(self.ask(params)?).await
     }
 
     async fn stream(&self, params: &ChatParams) -> Result<ChatStream, LlmError> {

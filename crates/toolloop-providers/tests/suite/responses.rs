@@ -12,7 +12,7 @@ use toolloop_providers::ResponsesProvider;
 use toolloop_providers::codec::openai_responses::{API, Quirks, ResponsesDecoder, encode};
 use toolloop_providers::codec::{DecodeError, Decoder, Events};
 
-use crate::support::server::{KEY, Server, end, head, json as json_answer, piece};
+use crate::support::server::{KEY, Server, answer, end, head, json as json_answer, piece};
 
 fn body(params: &ChatParams, quirks: &Quirks) -> Value {
     serde_json::from_slice(&encode("m", params, quirks).unwrap()).unwrap()
@@ -552,6 +552,68 @@ async fn an_error_after_text_keeps_what_came() {
         matches!(&error, LlmError::Provider { code, retryable: true, .. } if code == "server_error")
     );
     assert_eq!(error.request_id(), Some("req_1"));
+}
+
+/// A thought that another key had made cannot be opened; the conversation goes on without it.
+#[tokio::test]
+async fn thoughts_that_cannot_be_opened_are_left_out() {
+    let error = json!({"error": {"message": "The encrypted content gAAA...0= could not be verified.",
+        "type": "invalid_request_error", "param": null, "code": "invalid_encrypted_content"}});
+    let refused = || json_answer("400 Bad Request", &error.to_string());
+    let fine = stream(&[delta("output_text", 0, "Hi"), completed(json!([]))]);
+    let fine = answer("200 OK", &[("content-type", "text/event-stream")], &fine);
+    let server = Server::start([refused(), fine, refused(), refused(), refused()]).await;
+    let kept = |data: Value| {
+        let api = format!("{API}@{}", server.url.strip_prefix("http://").unwrap());
+        ContentBlock::ProviderData(ProviderData { api, data: data.to_string() })
+    };
+    let thought = json!({"type": "reasoning", "id": "rs_1", "summary": [],
+        "encrypted_content": "gAAA"});
+    let call = ToolCall { id: "c1".into(), name: "add".into(), arguments: json!({"x": 1}) };
+    let said = vec![
+        kept(thought.clone()),
+        ContentBlock::Text("Adding.".into()),
+        kept(json!({"id": "msg_1"})),
+        ContentBlock::ToolCall(call),
+        kept(json!({"id": "fc_1"})),
+    ];
+    let params = ChatParams {
+        messages: vec![
+            ChatMessage::user("Add."),
+            ChatMessage { role: ChatRole::Assistant, content: said },
+            ChatMessage::tool_result("c1", "1"),
+        ],
+        ..ChatParams::default()
+    };
+    let events: Vec<_> = provider(&server).stream(&params).await.unwrap().collect().await;
+    let Some(Ok(StreamEvent::RetryScheduled(notice))) = events.first() else {
+        panic!("{events:?}")
+    };
+    assert!(notice.reason.contains("could not be verified") && !notice.may_have_cost);
+    assert!(matches!(events.last(), Some(Ok(StreamEvent::Done { .. }))), "{events:?}");
+
+    let bodies = || -> Vec<Value> {
+        let requests = server.requests();
+        let bodies = requests.iter().map(|request| request.split_once("\r\n\r\n").unwrap().1);
+        bodies.map(|body| serde_json::from_str(body).unwrap()).collect()
+    };
+    let [first, second] = &bodies()[..] else { panic!("{:?}", bodies().len()) };
+    assert_eq!(first["input"][1], thought);
+    assert_eq!(toolloop_fake::openai_responses::validate(second), Ok(()));
+    let expected = json!([
+        {"type": "message", "role": "user", "content": first["input"][0]["content"]},
+        {"type": "message", "role": "assistant", "content": "Adding."},
+        {"type": "function_call", "call_id": "c1", "name": "add", "arguments": "{\"x\":1}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "1"},
+    ]);
+    assert_eq!(second["input"], expected);
+
+    // Refused for good, and where there is nothing to leave out, it is told.
+    for (params, requests) in [(params, 4), (hello(), 5)] {
+        let error = provider(&server).generate(&params).await.unwrap_err();
+        assert!(matches!(error, LlmError::InvalidRequest(_)), "{error}");
+        assert_eq!(server.requests().len(), requests);
+    }
 }
 
 #[tokio::test]
