@@ -71,6 +71,7 @@ pub fn main<C, Fut>(
     Fut: Future<Output = Result<(), String>> + Send + 'static,
 {
     let options = Options::from_args();
+    // Whatever fails in here makes the figures worthless, so it ends the process.
     let rt = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
     let line = rt.block_on(async move {
         let client = Arc::new(setup(&options));
@@ -95,7 +96,7 @@ pub fn main<C, Fut>(
             })
             .collect();
         for worker in workers {
-            worker.await.expect("worker").expect("conversation");
+            worker.await.expect("no worker panics or is cut off").expect("conversation");
         }
         let mut result = counters::report();
         result["wall_s"] = start.elapsed().as_secs_f64().into();
