@@ -20,7 +20,7 @@ use crate::run::ApiMisuse;
 #[non_exhaustive]
 pub enum LlmError {
     /// The server could not be reached, or answered with a failure.
-    #[error("{}{message}", status_prefix(*.status))]
+    #[error("{}{}", status_prefix(*.status), one_line(.message))]
     Http {
         /// The status, if there was an answer.
         status: Option<http::StatusCode>,
@@ -30,13 +30,13 @@ pub enum LlmError {
         retryable: bool,
     },
     /// The key was refused or is missing.
-    #[error("authentication failed: {0}")]
+    #[error("authentication failed: {}", one_line(.0))]
     Auth(ErrorMessage),
     /// The request itself is wrong; the same again will fail.
-    #[error("invalid request: {0}")]
+    #[error("invalid request: {}", one_line(.0))]
     InvalidRequest(ErrorMessage),
     /// The provider reports a failure of its own.
-    #[error("provider error ({code}): {message}")]
+    #[error("provider error ({}): {}", one_line(.code), one_line(.message))]
     Provider {
         /// The provider's code.
         code: String,
@@ -46,7 +46,7 @@ pub enum LlmError {
         retryable: bool,
     },
     /// The answer is not in the form the API promises.
-    #[error("unreadable answer: {message}")]
+    #[error("unreadable answer: {}", one_line(.message))]
     ResponseFormat {
         /// What is wrong with it.
         message: String,
@@ -54,7 +54,7 @@ pub enum LlmError {
         raw: String,
     },
     /// A value does not fit its schema.
-    #[error("the value does not fit the schema: {message}")]
+    #[error("the value does not fit the schema: {}", one_line(.message))]
     SchemaValidation {
         /// What does not fit.
         message: String,
@@ -64,7 +64,7 @@ pub enum LlmError {
         actual: Box<Value>,
     },
     /// A tool failed outside a loop.
-    #[error("tool {tool_name} failed: {source}")]
+    #[error("tool {} failed: {}", one_line(.tool_name), one_line(.source))]
     ToolExecution {
         /// Name of the tool.
         tool_name: String,
@@ -109,7 +109,7 @@ pub enum LlmError {
         count: u32,
     },
     /// The reply broke off before its end. What arrived is kept as text; no call of it ran.
-    #[error("the reply broke off: {message}")]
+    #[error("the reply broke off: {}", one_line(.message))]
     StreamInterrupted {
         /// How it broke off.
         message: ErrorMessage,
@@ -429,6 +429,12 @@ impl From<Failure> for LlmError {
     }
 }
 
+/// A text of a provider or a tool, whose lines stand in one.
+fn one_line(text: &dyn fmt::Display) -> String {
+    let text = text.to_string();
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 fn status_prefix(status: Option<http::StatusCode>) -> String {
     status.map(|s| format!("HTTP {}: ", s.as_u16())).unwrap_or_default()
 }
@@ -457,6 +463,43 @@ mod tests {
         assert_eq!(error.request_id(), Some("req_1"));
         assert!(error.is_retryable());
         assert_eq!(format!("{error:?}"), "gave up after 5 attempts: HTTP 429: slow down");
+    }
+
+    #[test]
+    fn what_others_say_in_many_lines_is_told_in_one() {
+        let said = "no\r\n  such\n\nmodel\n";
+        let schema = || Box::new(Value::Null);
+        for (error, line) in [
+            (LlmError::Http { status: None, message: said.into(), retryable: false }, ""),
+            (LlmError::Auth(said.into()), "authentication failed: "),
+            (LlmError::InvalidRequest(said.into()), "invalid request: "),
+            (
+                LlmError::Provider { code: "a\nb".into(), message: said.into(), retryable: true },
+                "provider error (a b): ",
+            ),
+            (
+                LlmError::ResponseFormat { message: said.into(), raw: said.into() },
+                "unreadable answer: ",
+            ),
+            (
+                LlmError::SchemaValidation {
+                    message: said.into(),
+                    schema: schema(),
+                    actual: schema(),
+                },
+                "the value does not fit the schema: ",
+            ),
+            (
+                LlmError::ToolExecution { tool_name: "t".into(), source: said.into() },
+                "tool t failed: ",
+            ),
+            (LlmError::StreamInterrupted { message: said.into() }, "the reply broke off: "),
+        ] {
+            let line = format!("{line}no such model");
+            assert_eq!((error.to_string(), format!("{error:?}")), (line.clone(), line.clone()));
+            let tried = LlmError::RetryExhausted { attempts: 2, last_error: Box::new(error) };
+            assert_eq!(tried.to_string(), format!("gave up after 2 attempts: {line}"));
+        }
     }
 
     #[test]
