@@ -162,8 +162,7 @@ impl<Ctx: Send + Sync> ToolRegistry<Ctx> {
                 Err(error) => error,
             };
             let Some(retry) = &tool.definition.retry else { return Err(error) };
-            let is_worth_it = retry.retry_if.as_ref().is_none_or(|decide| decide(&error.message));
-            if attempt >= retry.max_retries || !is_worth_it {
+            if attempt >= retry.max_retries || !tool.is_worth_another_try(retry, &error)? {
                 return Err(error);
             }
             tokio::time::sleep(backoff(retry, attempt)).await;
@@ -184,6 +183,17 @@ impl<Ctx> Tool<Ctx> {
                 )
             })
         })
+    }
+
+    /// Asks the tool's predicate; its panic is one of the tool, which has run.
+    fn is_worth_another_try(
+        &self,
+        retry: &ToolRetryConfig,
+        error: &ToolError,
+    ) -> Result<bool, ToolError> {
+        let Some(decide) = &retry.retry_if else { return Ok(true) };
+        std::panic::catch_unwind(AssertUnwindSafe(|| decide(&error.message)))
+            .map_err(|panic| panicked(&self.definition.name, &*panic))
     }
 
     async fn run_once(

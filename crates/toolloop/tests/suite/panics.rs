@@ -8,10 +8,12 @@ use std::time::Duration;
 use futures_util::{FutureExt, StreamExt};
 use insta::assert_snapshot;
 use serde_json::json;
+use toolloop::ToolDefinition;
 use toolloop::provider::BoxFuture;
 use toolloop::tool::{
-    CachedResult, ExtractedResult, ProcessedResult, ToolApproval, ToolError, ToolResultCacher,
-    ToolResultExtractor, ToolResultProcessor, TurnResult, tool_fn, tool_loop,
+    CachedResult, ExtractedResult, ProcessedResult, RetryPredicate, ToolApproval, ToolError,
+    ToolResultCacher, ToolResultExtractor, ToolResultProcessor, ToolRetryConfig, TurnResult,
+    tool_fn, tool_loop,
 };
 
 use super::support::{Sim, act, call, reply, says, transcript};
@@ -201,9 +203,14 @@ async fn in_a_tool_it_is_a_result() {
             call("b", "abrupt", json!({})),
             call("c", "odd", json!({})),
             call("d", "read", json!({})),
+            call("e", "unsure", json!({})),
         ]),
         says("done"),
     ]);
+    let retry_if: RetryPredicate = Arc::new(|error| panic!("is {error} worth it?"));
+    let retry = ToolRetryConfig { retry_if: Some(retry_if), ..ToolRetryConfig::default() };
+    let unsure = ToolDefinition { retry: Some(retry), ..act("unsure", &sim.ledger).definition };
+    sim.tools.register(tool_fn(unsure, |_| async { Err::<&str, _>(ToolError::new("this")) }));
     let abrupt = |_| -> std::future::Ready<Result<&str, ToolError>> { panic!("before {}", "it") };
     sim.tools.register(tool_fn(act("abrupt", &sim.ledger).definition, abrupt));
     sim.tools.register(tool_fn(act("odd", &sim.ledger).definition, |_| async {
@@ -214,11 +221,12 @@ async fn in_a_tool_it_is_a_result() {
     let told = sim.run().await;
     assert_snapshot!(told.transcript(), @r#"
     user: Go
-    assistant: a read({"ms":5,"panic":"deep inside"}) | b abrupt({}) | c odd({}) | d read({})
+    assistant: a read({"ms":5,"panic":"deep inside"}) | b abrupt({}) | c odd({}) | d read({}) | e unsure({})
     tool: a failed: Tool 'read' panicked: deep inside
     tool: b failed: Tool 'abrupt' panicked: before it
     tool: c failed: Tool 'odd' panicked: no message
     tool: d ok: d ran
+    tool: e failed: Tool 'unsure' panicked: is this worth it?
     assistant: done
     "#);
 }
