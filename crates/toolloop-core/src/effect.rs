@@ -193,6 +193,8 @@ pub enum Outcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration: Option<Duration>,
     },
+    /// The effect was aborted before anything of it began.
+    NotBegun,
 }
 
 /// A whole reply, with what was found out about its calls.

@@ -85,8 +85,8 @@ pub enum LoopEvent {
         /// The arguments it runs with, after an approval's changes.
         arguments: Value,
     },
-    /// A tool has ended, or was cut off by the end of the run ([`ToolResult::was_cut_off`]); once
-    /// for each that started.
+    /// A tool has ended, or the end of the run cut it off ([`ToolResult::was_cut_off`]) or came
+    /// before its first step; once for each that started.
     ToolExecutionEnd {
         /// Id of the call.
         call_id: String,

@@ -104,8 +104,8 @@ pub enum Input {
 pub enum Output {
     /// Start this effect, and answer its key when it is done.
     Perform(Effect),
-    /// End this effect now, and answer its key with [`Outcome::Cut`], or with its outcome where
-    /// that has come already.
+    /// End this effect now, and answer its key with [`Outcome::Cut`], with [`Outcome::NotBegun`]
+    /// where that is certain, or with its outcome where that has come already.
     Abort(EffectKey),
     /// Tell whoever follows the run.
     Event(LoopEvent),

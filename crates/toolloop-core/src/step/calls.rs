@@ -150,7 +150,7 @@ impl Turn {
                 CallStatus::Processing(content) => CallStatus::settled(content, false),
                 CallStatus::Running => CallStatus::failed(cut_off(why)),
                 CallStatus::Waiting | CallStatus::Asked | CallStatus::Approved => {
-                    CallStatus::failed(format!("This call was not run: {why}."))
+                    CallStatus::failed(not_run(why))
                 }
             };
         }
@@ -266,6 +266,11 @@ fn unfit(call: &ToolCall, invalid: Option<&String>) -> Option<String> {
         None => "with a JSON object that fits its schema",
     };
     Some(format!("{fault} The call was not run. Call '{name}' again {form}."))
+}
+
+/// What the model is told of a tool that never began.
+pub(crate) fn not_run(why: &str) -> String {
+    format!("This call was not run: {why}.")
 }
 
 /// What the model is told of a tool that was cut.

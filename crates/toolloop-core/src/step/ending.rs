@@ -1,6 +1,7 @@
 //! The end of a run: abort what is at work, and leave a conversation that says what happened.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +101,21 @@ impl Ending {
                         },
                     ),
                     None => shared.total_usage += usage.unwrap_or_default(),
+                }
+            }
+            Outcome::NotBegun => {
+                if let Some(turn) = self.turn.as_mut().filter(|_| key.kind == EffectKind::Tool) {
+                    // It was told as started, so its end is told as well.
+                    turn.tool_ended(
+                        shared,
+                        key.index as usize,
+                        ToolOutcome {
+                            content: calls::not_run(&in_words(&self.reason)).into(),
+                            is_error: true,
+                            duration: Duration::ZERO,
+                            usage: None,
+                        },
+                    );
                 }
             }
             // What was finished at that very moment counts as finished.

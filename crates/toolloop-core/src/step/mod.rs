@@ -172,7 +172,7 @@ impl State {
             return Err(ApiMisuse::NotOutstanding(key));
         }
         let fits = match outcome {
-            Outcome::Cut { .. } => matches!(self, Self::Ending(_)),
+            Outcome::Cut { .. } | Outcome::NotBegun => matches!(self, Self::Ending(_)),
             Outcome::Reply(_) | Outcome::ReplyFailed { .. } => {
                 matches!(key.kind, EffectKind::Model | EffectKind::Compaction)
             }

@@ -59,6 +59,9 @@ proptest! {
                 Outcome::Cut { .. } => {
                     prop_assert!(result.is_error && result.content.contains("cut off while it ran"));
                 }
+                Outcome::NotBegun => {
+                    prop_assert!(result.is_error && result.content.contains("was not run"));
+                }
                 other => prop_assert!(false, "no outcome of a tool: {other:?}"),
             }
         }

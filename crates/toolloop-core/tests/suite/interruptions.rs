@@ -79,6 +79,19 @@ fn cut_too_late() {
     insta::assert_snapshot!(Sim::new(world).into_end().transcript());
 }
 
+/// A tool that was asked for and has not begun by then is said not to have run.
+#[test]
+fn cut_before_it_began() {
+    let world = World::new("go")
+        .config(|config| {
+            config.parallel_tool_execution = false;
+            config.timeout = Some(Duration::from_millis(30));
+        })
+        .says("m/1", Said::calls(&[("a", "add", json!({})), ("b", "search", json!({}))]))
+        .takes("t/1/0", 20);
+    insta::assert_snapshot!(Sim::new(world).into_end().transcript());
+}
+
 #[test]
 fn a_reply_cut_too_late_is_whole() {
     let mut world = World::new("go")

@@ -76,7 +76,8 @@ fn a_second_answer() {
 #[test]
 fn an_answer_of_another_kind() {
     let cut = Outcome::Cut { partial: None, usage: None, duration: None };
-    for wrong in [Outcome::Stop(StopDecision::Continue), reply(Vec::new()), cut] {
+    let stop = Outcome::Stop(StopDecision::Continue);
+    for wrong in [stop, reply(Vec::new()), cut, Outcome::NotBegun] {
         refuses(at_first_tool(), answer("t/1/0", wrong), ApiMisuse::WrongOutcome(key("t/1/0")));
     }
 }

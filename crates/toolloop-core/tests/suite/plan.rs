@@ -295,6 +295,7 @@ pub(crate) fn outcome() -> impl Strategy<Value = Outcome> {
         1 => tool_outcome().prop_map(Outcome::Tool),
         1 => pipeline().prop_map(Outcome::Pipeline),
         2 => cut,
+        1 => Just(Outcome::NotBegun),
     ]
 }
 

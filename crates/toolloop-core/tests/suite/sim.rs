@@ -23,6 +23,8 @@ pub(crate) struct Sim {
     at_work: BTreeMap<EffectKey, AtWork>,
     /// When each effect is done: a reloaded run keeps the same hours.
     due: BTreeMap<EffectKey, Option<Duration>>,
+    /// When each was asked for.
+    asked: BTreeMap<EffectKey, Duration>,
     /// Effects performed, each once, except for those that a reload asks for again.
     performed: BTreeSet<EffectKey>,
     /// The call ids of the tools that were started.
@@ -71,6 +73,7 @@ impl Sim {
             clock: Duration::ZERO,
             at_work: BTreeMap::new(),
             due: BTreeMap::new(),
+            asked: BTreeMap::new(),
             performed: BTreeSet::new(),
             started: BTreeMap::new(),
             entries: Vec::new(),
@@ -96,6 +99,7 @@ impl Sim {
             run: replay(records).unwrap(),
             clock: entries.last().map_or(Duration::ZERO, |entry| entry.at),
             due: self.due.clone(),
+            asked: self.asked.clone(),
             scripted: entries.iter().filter(|entry| entry.is_scripted).count(),
             entries,
             ..Self::new(self.world.clone())
@@ -238,6 +242,7 @@ impl Sim {
         }
         let duration = self.world.duration(key);
         let clock = self.clock;
+        self.asked.entry(key).or_insert(clock);
         let due = *self.due.entry(key).or_insert_with(|| duration.map(|takes| clock + takes));
         let assembler = is_model.then(|| self.run.assembler());
         let known = self.at_work.insert(key, AtWork { effect, due, is_aborted: false, assembler });
@@ -347,8 +352,12 @@ impl Sim {
         }
     }
 
-    /// Of a model call the first half has arrived by then; a tool's nested loops have used all.
+    /// Of a model call the first half has arrived by then; a tool's nested loops have used all. A
+    /// tool that was asked for just now has not begun.
     fn cut(&self, key: EffectKey, work: AtWork) -> Outcome {
+        if key.kind == EffectKind::Tool && self.asked[&key] == self.clock {
+            return Outcome::NotBegun;
+        }
         let partial = work.assembler.map(|mut assembler| {
             let events = self.world.said(key).events;
             let half = events.len() / 2;

@@ -60,6 +60,8 @@ pub(crate) struct Driver<'p> {
     open: Open<'p>,
     model: ModelCall<'p>,
     work: FuturesUnordered<Work>,
+    /// Work that has not begun: clock and cancellation are looked at before each.
+    fresh: VecDeque<(EffectKey, Work)>,
     toolbox: Arc<dyn Toolbox>,
     config: ToolLoopConfig,
     host: Host,
@@ -129,6 +131,7 @@ impl<'p> Driver<'p> {
             open,
             model: ModelCall::idle(outer.clone()),
             work: FuturesUnordered::new(),
+            fresh: VecDeque::new(),
             toolbox,
             host,
             progress: VecDeque::new(),
@@ -257,6 +260,11 @@ impl<'p> Driver<'p> {
     fn abort(&mut self, key: EffectKey) -> Input {
         self.host.cancel();
         self.work.clear();
+        if let Some(at) = self.fresh.iter().position(|(fresh, _)| *fresh == key) {
+            self.fresh.remove(at);
+            self.take_nested(key);
+            return Input::Outcome { key, outcome: Outcome::NotBegun };
+        }
         let partial = match key.kind {
             EffectKind::Model | EffectKind::Compaction => self.model.cut(),
             _ => None,
@@ -306,10 +314,11 @@ impl<'p> Driver<'p> {
         }
         let ask = self.config.on_approval.clone()?;
         let toolbox = Arc::clone(&self.toolbox);
-        self.work.push(Box::pin(async move {
+        let work = Box::pin(async move {
             let approval = ask(call.clone()).await;
             (key, Outcome::Approval(checked(toolbox.as_ref(), call, approval)))
-        }));
+        });
+        self.fresh.push_back((key, work));
         None
     }
 
@@ -319,12 +328,13 @@ impl<'p> Driver<'p> {
         let context =
             CallContext::new(&call.id, self.host.idempotency_key(key), self.host.shared());
         let work = self.toolbox.run(call, context);
-        self.work.push(Box::pin(scope.enter(async move {
+        let work = scope.enter(async move {
             let started = Instant::now();
             let ToolResult { content, is_error, .. } = work.await;
             let duration = started.elapsed();
             (key, Outcome::Tool(ToolOutcome { content, is_error, duration, usage: None }))
-        })));
+        });
+        self.fresh.push_back((key, Box::pin(work)));
     }
 
     fn start_pipeline(&mut self, key: EffectKey, tool_name: String, result: ToolResult) {
@@ -336,11 +346,12 @@ impl<'p> Driver<'p> {
         // A stage may ask a model.
         let scope = UsageScope::inside(self.outer.clone());
         self.nested.push(Nested { key, started: Instant::now(), scope: scope.clone() });
-        self.work.push(Box::pin(scope.enter(async move {
+        let work = scope.enter(async move {
             let outcome: PipelineOutcome =
                 run_pipeline(config, tool_name, result.content.text, query).await;
             (key, Outcome::Pipeline(outcome))
-        })));
+        });
+        self.fresh.push_back((key, Box::pin(work)));
     }
 
     /// Waits for the model, the tools, the clock and the cancellation.
@@ -366,26 +377,39 @@ impl<'p> Driver<'p> {
                 Poll::Pending => break,
             }
         }
-        if !self.work.is_empty() {
-            self.host.wake_on_progress(cx);
-            self.in_callback = true;
-            let work = Pin::new(&mut self.work).poll_next(cx);
-            self.in_callback = false;
-            self.host.take_progress(&mut self.progress);
-            if let Poll::Ready(Some((key, outcome))) = work {
-                let outcome = self.with_nested_usage(key, outcome);
-                return Poll::Ready(Happened::Input(Input::Outcome { key, outcome }));
+        loop {
+            if let Some(input) = self.poll_work(cx) {
+                return Poll::Ready(Happened::Input(input));
             }
-        }
-        // After the work, so that what has finished counts as finished; before the progress, of
-        // which there may be more each time.
-        if let Some(input) = self.poll_interruption(cx, deadline) {
-            return Poll::Ready(Happened::Input(input));
+            // After the work, so that what has finished counts as finished; before what has not
+            // begun, which then never does; before the progress, of which there may be more each
+            // time.
+            if let Some(input) = self.poll_interruption(cx, deadline) {
+                return Poll::Ready(Happened::Input(input));
+            }
+            match self.fresh.pop_front() {
+                Some((_, work)) => self.work.push(work),
+                None => break,
+            }
         }
         match self.progress.pop_front() {
             Some(event) => Poll::Ready(Happened::Event(event)),
             None => Poll::Pending,
         }
+    }
+
+    fn poll_work(&mut self, cx: &mut Context<'_>) -> Option<Input> {
+        if self.work.is_empty() {
+            return None;
+        }
+        self.host.wake_on_progress(cx);
+        self.in_callback = true;
+        let work = Pin::new(&mut self.work).poll_next(cx);
+        self.in_callback = false;
+        self.host.take_progress(&mut self.progress);
+        let Poll::Ready(Some((key, outcome))) = work else { return None };
+        let outcome = self.with_nested_usage(key, outcome);
+        Some(Input::Outcome { key, outcome })
     }
 
     fn poll_interruption(

@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use insta::assert_snapshot;
+use insta::{allow_duplicates, assert_snapshot};
 use serde_json::{Value, json};
-use toolloop::tool::{CallContext, CancellationToken, ToolFuture, ToolHandler};
+use toolloop::tool::{
+    CallContext, CancellationToken, StopDecision, ToolApproval, ToolFuture, ToolHandler, tool_fn,
+};
 use toolloop::{ChatMessage, LoopEvent, StreamEvent, TerminationReason, ToolDefinition};
 
 use super::support::{Sim, act, call, reply, says, text};
@@ -106,6 +108,73 @@ async fn what_finishes_in_the_very_moment_counts_as_finished() {
             )
         );
     }
+}
+
+/// Tools that finish at once do not slip in between a cancel and the end of the run.
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_has_not_begun_never_does() {
+    let two_calls = || reply([call("a", "write", json!({})), call("b", "write", json!({}))]);
+    let (mut in_stop_when, cancel) = cancellable([two_calls()]);
+    in_stop_when.config.stop_when = Some(Arc::new(move |_| {
+        cancel.cancel();
+        StopDecision::Continue
+    }));
+    let (mut in_on_tool_call, cancel) = cancellable([two_calls()]);
+    in_on_tool_call.config.on_tool_call = Some(Arc::new(move |_| {
+        cancel.cancel();
+        ToolApproval::Approve
+    }));
+    let (by_a_follower, cancel) = cancellable([two_calls()]);
+    let by_a_follower = by_a_follower.run_watched(|event| {
+        if matches!(event, LoopEvent::ToolExecutionStart { .. }) {
+            cancel.cancel();
+        }
+    });
+    let all = [in_stop_when.run().await, in_on_tool_call.run().await, by_a_follower.await];
+    allow_duplicates!(for told in all {
+        assert_eq!(told.ledger.lines(), [""; 0]);
+        assert_snapshot!(told.story(), @r#"
+        iteration 1, messages 1
+        call 0: a write({})
+        call 1: b write({})
+        usage 10 in · 1 out
+        start a write({})
+        start b write({})
+        end a failed: This call was not run: the run was cancelled.
+        end b failed: This call was not run: the run was cancelled.
+        done: StopCondition { reason: Some("cancelled") }, iterations 1, 10 in · 1 out
+        "#);
+        assert_snapshot!(told.transcript(), @r"
+        user: Go
+        assistant: a write({}) | b write({})
+        tool: a failed: This call was not run: the run was cancelled.
+        tool: b failed: This call was not run: the run was cancelled.
+        ");
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_cancels_is_the_last_to_run() {
+    let mut all = Vec::new();
+    for parallel in [true, false] {
+        let calls = [call("a", "halt", json!({})), call("b", "write", json!({}))];
+        let (mut sim, cancel) = cancellable([reply(calls)]);
+        sim.config.parallel_tool_execution = parallel;
+        sim.tools.register(tool_fn(act("halt", &sim.ledger).definition, move |_| {
+            cancel.cancel();
+            async { Ok("halted") }
+        }));
+        all.push(sim.run().await);
+    }
+    allow_duplicates!(for told in all {
+        assert_eq!(told.ledger.lines(), [""; 0]);
+        assert_snapshot!(told.transcript(), @r"
+        user: Go
+        assistant: a halt({}) | b write({})
+        tool: a ok: halted
+        tool: b failed: This call was not run: the run was cancelled.
+        ");
+    });
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 use toolloop::mock::MockProvider;
 use toolloop::tool::{
-    ExtractedResult, ToolLoopConfig, ToolRegistry, ToolResultExtractor, tool_loop,
+    ExtractedResult, ToolApproval, ToolLoopConfig, ToolRegistry, ToolResultExtractor, tool_loop,
 };
 use toolloop::{
     ChatParams, ChatResponse, ChatStream, LlmError, Provider, ProviderMetadata, StreamEvent,
@@ -113,6 +113,37 @@ async fn a_tool_that_waits_for_its_turn_is_said_not_to_have_run() {
     user: Go
     assistant: a read({"hang":true}) | b write({})
     tool: a failed: This call was cut off while it ran: the run reached its time limit of 300ms. It may have taken effect in part; check before repeating it.
+    tool: b failed: This call was not run: the run reached its time limit of 300ms.
+    "#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_could_begin_as_time_is_up_does_not() {
+    let mut asked = limited([reply([call("a", "write", json!({}))])]);
+    asked.config.on_approval = Some(Arc::new(|_| {
+        Box::pin(async {
+            tokio::time::sleep(LIMIT).await;
+            ToolApproval::Approve
+        })
+    }));
+    let told = in_time(asked).await;
+    assert_eq!(told.ledger.lines(), [""; 0]);
+    assert_snapshot!(told.transcript(), @r"
+    user: Go
+    assistant: a write({})
+    tool: a failed: This call was not run: the run reached its time limit of 300ms.
+    ");
+
+    let ms = u64::try_from(LIMIT.as_millis()).unwrap();
+    let calls = [call("a", "write", json!({ "ms": ms })), call("b", "write", json!({}))];
+    let mut in_turn = limited([reply(calls)]);
+    in_turn.config.parallel_tool_execution = false;
+    let told = in_time(in_turn).await;
+    assert_eq!(told.ledger.fate("b"), None);
+    assert_snapshot!(told.transcript(), @r#"
+    user: Go
+    assistant: a write({"ms":300}) | b write({})
+    tool: a ok: a ran
     tool: b failed: This call was not run: the run reached its time limit of 300ms.
     "#);
 }
