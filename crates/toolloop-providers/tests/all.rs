@@ -14,6 +14,7 @@ mod suite {
     mod dialects;
     mod dialogues;
     mod error_bodies;
+    mod every_provider;
     mod failures;
     mod fixtures;
     mod gemini;
