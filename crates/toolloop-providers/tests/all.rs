@@ -33,4 +33,5 @@ mod suite {
     mod servers;
     mod shortcuts;
     mod silence;
+    mod tls;
 }
