@@ -1,40 +1,19 @@
-//! Answers of the Messages API written by hand, one peculiarity each: the same events, wherever
-//! the bytes are cut.
-//!
-//! Beside `<name>.sse` lies `<name>.events`: one event a line, and `error: ..` where it ends so.
-
-use std::path::{Path, PathBuf};
+//! Answers of the Messages API written by hand: the same events, wherever the bytes are cut.
 
 use toolloop_core::{StopReason, StreamEvent};
 use toolloop_providers::codec::anthropic::MessagesDecoder;
 use toolloop_providers::codec::{Decoder, Events};
 
-use crate::support::decode::decode_as;
+use crate::support::fixtures::{assert_cuts_change_nothing, assert_events};
 
 #[test]
 fn each_fixture_gives_its_events() {
-    let mut wrong = String::new();
-    for path in fixtures() {
-        let body = std::fs::read(&path).unwrap();
-        let expected = std::fs::read_to_string(path.with_extension("events")).unwrap_or_default();
-        let seen = lines(&[&body]);
-        if seen != expected {
-            wrong.push_str(&format!("--- {}\n{seen}", path.display()));
-        }
-    }
-    assert!(wrong.is_empty(), "these give other events:\n{wrong}");
+    assert_events::<MessagesDecoder>("anthropic-messages", 30);
 }
 
 #[test]
 fn a_cut_at_any_byte_changes_nothing() {
-    for path in fixtures() {
-        let body = std::fs::read(&path).unwrap();
-        let whole = lines(&[&body]);
-        for cut in 0..=body.len() {
-            let (first, second) = body.split_at(cut);
-            assert_eq!(lines(&[first, second]), whole, "{} cut at {cut}", path.display());
-        }
-    }
+    assert_cuts_change_nothing::<MessagesDecoder>("anthropic-messages", 30);
 }
 
 #[test]
@@ -78,21 +57,4 @@ fn only_a_pause_is_one() {
             if reason == "end_turn" { StopReason::EndTurn } else { StopReason::Other };
         assert_eq!(events, [StreamEvent::Done { stop_reason }]);
     }
-}
-
-fn fixtures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/anthropic-messages");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut streams: Vec<_> = files.filter(|path| path.extension().unwrap() == "sse").collect();
-    streams.sort();
-    assert!(streams.len() > 30);
-    streams
-}
-
-fn lines(pieces: &[&[u8]]) -> String {
-    let (events, error) = decode_as::<MessagesDecoder>(pieces.iter().copied());
-    let mut lines: Vec<_> =
-        events.iter().map(|event| serde_json::to_string(event).unwrap()).collect();
-    lines.extend(error.map(|error| format!("error: {error:?}")));
-    lines.join("\n") + "\n"
 }

@@ -3,37 +3,19 @@
 use serde_json::{Value, json};
 use toolloop_core::{StopReason, StreamEvent, Usage};
 
-use crate::support::corpus::{folder, read};
+use crate::support::corpus::assert_as_the_sdk;
 use crate::support::decode::{decode, text_of};
 
 #[test]
 fn recorded_streams_give_what_their_sdk_saw() {
-    let Some(folder) = folder() else { return };
-    let manifest = read(&folder.join("manifest.json"));
-    let mut wrong = Vec::new();
-    let mut count = 0;
-    for stream in manifest["streams"].as_array().unwrap() {
-        if stream["api"] != "openai-chat" || stream["oracle"].is_null() {
-            continue;
-        }
-        count += 1;
-        let path = |member: &str| folder.join(stream[member].as_str().unwrap());
-        let body = std::fs::read(path("file")).unwrap();
-        let oracle = read(&path("oracle"));
-        let whole = decode([body.as_slice()]);
-        let (events, error) = whole;
+    assert_as_the_sdk("openai-chat", 148, |stream, body, oracle| {
+        let (events, error) = decode([body]);
         let seen = match error {
             Some(error) => json!({"error": error.to_string()}),
             None => summary(&events),
         };
-        let expected = expectation(stream, &oracle, &events);
-        if seen != expected {
-            wrong.push(format!("{}\n  saw      {seen}\n  expected {expected}", stream["file"]));
-        }
-    }
-    println!("{count} streams");
-    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(count >= 148, "only {count} streams found");
+        (seen, expectation(stream, oracle, &events))
+    });
 }
 
 /// What we saw, in the oracle's words.

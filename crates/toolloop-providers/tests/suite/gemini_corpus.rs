@@ -9,34 +9,16 @@ use toolloop_core::{
 use toolloop_providers::codec::gemini::{GeminiDecoder, encode};
 use toolloop_providers::codec::{Decoder, Events};
 
-use crate::support::corpus::{folder, read};
+use crate::support::corpus::{assert_as_the_sdk, folder, read};
 use crate::support::decode::{decode_as, text_of};
 
 #[test]
 fn recorded_streams_give_what_their_sdk_saw() {
-    let Some(folder) = folder() else { return };
-    let manifest = read(&folder.join("manifest.json"));
-    let mut wrong = Vec::new();
-    let mut count = 0;
-    for stream in manifest["streams"].as_array().unwrap() {
-        if stream["api"] != "gemini" || stream["oracle"].is_null() {
-            continue;
-        }
-        count += 1;
-        let path = |member: &str| folder.join(stream[member].as_str().unwrap());
-        let body = std::fs::read(path("file")).unwrap();
-        let whole = decode_as::<GeminiDecoder>([body.as_slice()]);
-        let (events, error) = whole;
+    assert_as_the_sdk("gemini", 31, |stream, body, oracle| {
+        let (events, error) = decode_as::<GeminiDecoder>([body]);
         assert_eq!(error, None, "{}", stream["file"]);
-        let seen = summary(&events);
-        let expected = expectation(stream, &read(&path("oracle")), &String::from_utf8_lossy(&body));
-        if seen != expected {
-            wrong.push(format!("{}\n  saw      {seen}\n  expected {expected}", stream["file"]));
-        }
-    }
-    println!("{count} streams");
-    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(count >= 31, "only {count} streams found");
+        (summary(&events), expectation(stream, oracle, &String::from_utf8_lossy(body)))
+    });
 }
 
 /// What we saw, in the oracle's words.

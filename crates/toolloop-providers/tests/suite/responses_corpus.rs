@@ -5,27 +5,16 @@ use toolloop_core::{StopReason, StreamEvent};
 use toolloop_providers::codec::DecodeError;
 use toolloop_providers::codec::openai_responses::ResponsesDecoder;
 
-use crate::support::corpus::{folder, read};
+use crate::support::corpus::{assert_as_the_sdk, folder, read};
 use crate::support::decode::{decode_as, text_of};
 
 type Decoded = (Vec<StreamEvent>, Option<DecodeError>);
 
 #[test]
 fn recorded_streams_give_what_their_sdk_saw() {
-    let Some(folder) = folder() else { return };
-    let manifest = read(&folder.join("manifest.json"));
-    let mut wrong = Vec::new();
-    let mut count = 0;
-    for stream in manifest["streams"].as_array().unwrap() {
-        if stream["api"] != "openai-responses" || stream["oracle"].is_null() {
-            continue;
-        }
-        count += 1;
-        let path = |member: &str| folder.join(stream[member].as_str().unwrap());
-        let body = std::fs::read(path("file")).unwrap();
-        let whole = decode_as::<ResponsesDecoder>([body.as_slice()]);
-        let seen = summary(&whole);
-        let mut expected = expectation(&read(&path("oracle")));
+    assert_as_the_sdk("openai-responses", 72, |stream, body, oracle| {
+        let seen = summary(&decode_as::<ResponsesDecoder>([body]));
+        let mut expected = expectation(oracle);
         if stream["provider"] == "deepseek" {
             // Thoughts in the open, which the SDK does not show.
             expected["reasoning"] = seen["reasoning"].clone();
@@ -37,13 +26,8 @@ fn recorded_streams_give_what_their_sdk_saw() {
                 expected[member] = seen[member].clone();
             }
         }
-        if seen != expected {
-            wrong.push(format!("{}\n  saw      {seen}\n  expected {expected}", stream["file"]));
-        }
-    }
-    println!("{count} streams");
-    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(count >= 72, "only {count} streams found");
+        (seen, expected)
+    });
 }
 
 /// The answer as a whole, without a stream, says the same.

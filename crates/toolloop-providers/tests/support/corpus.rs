@@ -14,6 +14,33 @@ pub(crate) fn folder() -> Option<PathBuf> {
     folder
 }
 
+/// Holds what we see of each recorded stream of an API against what its SDK saw. `compare` gives
+/// both, from the stream's entry in the manifest, its body and what the SDK saw.
+pub(crate) fn assert_as_the_sdk(
+    api: &str,
+    at_least: usize,
+    compare: impl Fn(&Value, &[u8], &Value) -> (Value, Value),
+) {
+    let Some(folder) = folder() else { return };
+    let manifest = read(&folder.join("manifest.json"));
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for stream in manifest["streams"].as_array().unwrap() {
+        if stream["api"] != api || stream["oracle"].is_null() {
+            continue;
+        }
+        count += 1;
+        let path = |member: &str| folder.join(stream[member].as_str().unwrap());
+        let body = std::fs::read(path("file")).unwrap();
+        let (seen, expected) = compare(stream, &body, &read(&path("oracle")));
+        if seen != expected {
+            wrong.push(format!("{}\n  saw      {seen}\n  expected {expected}", stream["file"]));
+        }
+    }
+    println!("{count} streams");
+    assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count >= at_least, "only {count} streams found");
+}
+
 pub(crate) fn read(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }

@@ -3,4 +3,5 @@
 pub(crate) mod child;
 pub(crate) mod corpus;
 pub(crate) mod decode;
+pub(crate) mod fixtures;
 pub(crate) mod server;
