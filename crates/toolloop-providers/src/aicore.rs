@@ -197,11 +197,11 @@ impl ProviderBuilder<AiCore> {
         if api.client_id.trim().is_empty() || client_secret.expose_secret().is_empty() {
             return Err(LlmError::Auth("SAP AI Core needs a client ID and a secret".into()));
         }
-        let base_url = parse_base_url(without_end(&base_url, &["/v2"]))?;
+        let base_url = parse_base_url(&without_end(&base_url, &["/v2"]))?;
         let account = Account {
             client_id: api.client_id.trim().to_owned(),
             client_secret,
-            auth_url: parse_base_url(without_end(&api.auth_url, &["/oauth/token"]))?,
+            auth_url: parse_base_url(&without_end(&api.auth_url, &["/oauth/token"]))?,
             resource_group: api.resource_group.trim().to_owned(),
             client: connection.client(&base_url)?,
             base_url,

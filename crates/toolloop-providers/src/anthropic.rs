@@ -191,7 +191,7 @@ impl ProviderBuilder<Options> {
     pub fn build(self) -> Result<AnthropicProvider, LlmError> {
         let Self { model, base_url, connection, api } = self;
         let base_url = without_end(&base_url, &["/v1/messages", "/v1", "/messages"]);
-        let mut transport = connection.transport(base_url, KeyHeader::Own("x-api-key"))?;
+        let mut transport = connection.transport(&base_url, KeyHeader::Own("x-api-key"))?;
         let version = HeaderName::from_static("anthropic-version");
         transport.headers.insert(version, HeaderValue::from_static("2023-06-01"));
         if api.compact_above.is_some() {

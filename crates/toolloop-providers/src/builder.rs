@@ -177,10 +177,17 @@ pub(crate) fn header_value(value: &str, what: &str) -> Result<HeaderValue, LlmEr
     })
 }
 
-/// The address without the first of these ends that it has: people paste those of endpoints.
-pub(crate) fn without_end<'a>(url: &'a str, ends: &[&str]) -> &'a str {
-    let url = url.trim().trim_end_matches('/');
-    ends.iter().find_map(|end| url.strip_suffix(end)).unwrap_or(url)
+/// The address without the first of these ends that its path has: people paste those of endpoints.
+pub(crate) fn without_end(url: &str, ends: &[&str]) -> String {
+    let (path, query) = split_query(url.trim());
+    let path = path.trim_end_matches('/');
+    let path = ends.iter().find_map(|end| path.strip_suffix(end)).unwrap_or(path);
+    format!("{path}{query}")
+}
+
+/// An address up to what is asked for behind its path, and that.
+pub(crate) fn split_query(url: &str) -> (&str, &str) {
+    url.split_at(url.find('?').unwrap_or(url.len()))
 }
 
 #[cfg(test)]
@@ -250,5 +257,8 @@ mod tests {
                 "http://h/v1"
             );
         }
+        // As Azure shows it.
+        let pasted = "http://h/v1/chat?api-version=2024-10-21";
+        assert_eq!(without_end(pasted, &["/chat"]), "http://h/v1?api-version=2024-10-21");
     }
 }

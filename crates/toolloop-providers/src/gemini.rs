@@ -11,7 +11,7 @@ use toolloop_core::{
     Capability, ChatParams, ChatResponse, ChatStream, LlmError, Provider, ProviderMetadata,
 };
 
-use crate::builder::{KeyHeader, ProviderBuilder, TakesKey, without_end};
+use crate::builder::{KeyHeader, ProviderBuilder, TakesKey, split_query, without_end};
 use crate::codec::gemini::{self, GeminiDecoder};
 use crate::codec::{origin, outgoing};
 use crate::models::KnownModel;
@@ -160,9 +160,10 @@ impl ProviderBuilder<Gemini> {
 /// The address with the version of the API; people also give the address of its models.
 fn with_version(url: &str) -> String {
     let url = without_end(url, &["/models"]);
-    match url.rsplit('/').next() {
-        Some("v1beta" | "v1alpha" | "v1") => url.to_owned(),
-        _ => format!("{url}/v1beta"),
+    let (path, query) = split_query(&url);
+    match path.rsplit('/').next() {
+        Some("v1beta" | "v1alpha" | "v1") => url,
+        _ => format!("{path}/v1beta{query}"),
     }
 }
 
@@ -225,6 +226,8 @@ mod tests {
             ("https://h/v1beta/", "https://h/v1beta"),
             ("https://h/v1beta/models", "https://h/v1beta"),
             ("https://h/gateway/v1", "https://h/gateway/v1"),
+            ("https://h/?key=k", "https://h/v1beta?key=k"),
+            ("https://h/v1beta?key=k/1", "https://h/v1beta?key=k/1"),
         ] {
             assert_eq!(with_version(given), url);
         }

@@ -71,7 +71,7 @@ impl OllamaProvider {
     /// be the address to listen on. People also give the addresses below it.
     pub fn address(host: &str) -> String {
         let host = without_end(host, &["/v1", "/api/chat", "/api"]);
-        let (scheme, rest) = host.split_once("://").unwrap_or(("", host));
+        let (scheme, rest) = host.split_once("://").unwrap_or(("", &host));
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         // The last colon begins the port, unless it is one of an IPv6 address.
         let colon =

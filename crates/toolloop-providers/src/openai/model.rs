@@ -139,7 +139,7 @@ impl<Q: Api> ProviderBuilder<OpenAi<Q>> {
     pub fn build(self) -> Result<OpenAiModel<Q>, LlmError> {
         let Self { model, base_url, connection, api } = self;
         let base_url = without_end(&base_url, &["/chat/completions", "/responses"]);
-        let mut transport = connection.transport(base_url, KeyHeader::Bearer)?;
+        let mut transport = connection.transport(&base_url, KeyHeader::Bearer)?;
         if let Some(organization) = &api.organization {
             let name = HeaderName::from_static("openai-organization");
             transport.headers.insert(name, header_value(organization, "the organization")?);
