@@ -109,6 +109,30 @@ fn figures_may_be_floats_or_words() {
     assert_eq!(decode::<ChatDecoder>(&texts(&[chunk])), (expected, None));
 }
 
+/// A member for errors may be there in every answer, and say nothing.
+#[test]
+fn an_error_that_says_nothing_is_none() {
+    for nothing in
+        [json!({}), json!({"message": "", "type": "", "code": null}), json!(""), json!(false)]
+    {
+        let choice = json!({"delta": {"content": "Hi"}, "finish_reason": "stop"});
+        let chunk = json!({"choices": [choice], "error": nothing});
+        let expected = vec![
+            StreamEvent::TextDelta("Hi".into()),
+            StreamEvent::Done { stop_reason: StopReason::EndTurn },
+        ];
+        assert_eq!(decode::<ChatDecoder>(&texts(&[chunk])), (expected.clone(), None));
+
+        let text = json!({"type": "response.output_text.delta", "output_index": 0, "delta": "Hi"});
+        let end = json!({"type": "response.completed",
+            "response": {"status": "completed", "error": nothing, "output": []}});
+        assert_eq!(decode::<ResponsesDecoder>(&texts(&[text, end])), (expected, None));
+    }
+    // Alone, it is one.
+    let (_, error) = decode::<ChatDecoder>(&texts(&[json!({"error": {"message": ""}})]));
+    assert!(matches!(error, Some(DecodeError::Api(_))), "{error:?}");
+}
+
 /// Everything but figures.
 fn said(events: &[StreamEvent]) -> Vec<&StreamEvent> {
     events.iter().filter(|event| !matches!(event, StreamEvent::Usage(_))).collect()

@@ -210,7 +210,11 @@ fn fault(chunk: &Chunk<'_>, data: &str) -> Result<(), DecodeError> {
     let choices = chunk.choices.as_deref().unwrap_or_default();
     let mut errors = chunk.error.iter().chain(choices.iter().filter_map(|c| c.error.as_ref()));
     let error = match errors.next() {
-        Some(error) => ApiError::from_value(error, Fields::default()),
+        Some(error) => match ApiError::from_value(error, Fields::default()) {
+            // Gateways that know the member only: nothing is said in it, beside an answer.
+            error if error.message.is_empty() && !choices.is_empty() => return Ok(()),
+            error => error,
+        },
         // An error may also stand alone, without a name.
         None if chunk.choices.is_none() && chunk.usage.is_none() => ApiError::parse(data)
             .ok_or_else(|| DecodeError::Malformed {

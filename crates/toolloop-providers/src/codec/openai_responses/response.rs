@@ -204,10 +204,11 @@ impl ResponsesDecoder {
     /// The answer is over, well or not.
     fn conclude(&mut self, response: Response<'_>, events: &mut Events) -> Result<(), DecodeError> {
         let status = &*response.status.0;
-        if let Some(error) = &response.error {
+        let is_whole = matches!(status, "completed" | "incomplete");
+        if let Some(error) = response.error.as_ref().filter(|_| !is_whole) {
             return Err(DecodeError::Api(ApiError::from_value(error, Fields::default())));
         }
-        if !matches!(status, "" | "completed" | "incomplete") {
+        if !is_whole && !status.is_empty() {
             let message = format!("the response ended as {status:?}, without a reason");
             return Err(DecodeError::Api(ApiError { message, ..ApiError::default() }));
         }
