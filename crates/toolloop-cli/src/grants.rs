@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -107,17 +108,20 @@ impl Grants {
 fn read(file: &Path) -> Result<File, Report> {
     let text = match fs::read_to_string(file) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(File::new()),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => return Ok(File::new()),
         Err(error) => {
-            return Err(Report::usage(format!("cannot read {}: {error}", short_path(file))));
+            let report = Report::usage(format!("cannot read {}: {error}", short_path(file)));
+            return Err(report.advice(HOLDS));
         }
     };
     toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(0, |span| text[..span.start].lines().count().max(1));
         Report::usage(format!("in {}, line {line}: {}", short_path(file), error.message()))
-            .advice("It holds what was always allowed, by folder. Mend or remove it.")
+            .advice(HOLDS)
     })
 }
+
+const HOLDS: &str = "It holds what was always allowed, by folder. Mend or remove it.";
 
 /// Whole or not at all, and for the person's eyes only.
 fn write(file: &Path, all: &File) -> io::Result<()> {

@@ -25,6 +25,7 @@
 //! hold keys.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::path::Path;
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ use crate::units::parse_duration;
 pub(crate) fn read(path: &Path, owner: Owner) -> Result<Settings, Report> {
     match std::fs::read_to_string(path) {
         Ok(text) => parse(&text, path, owner),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Settings::default()),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(Settings::default()),
         Err(error) => Err(Report::usage(format!("cannot read {}: {error}", short_path(path)))),
     }
 }

@@ -1,7 +1,7 @@
 //! [`Keyboard`]: single keys from the terminal, while somebody is asked something or may steer.
 //!
-//! The terminal keeps its signals (Ctrl-C stays an interrupt) and is put back when the keyboard
-//! is dropped. Keys are read from `/dev/tty`, so that a task can come by a pipe.
+//! The terminal keeps its signals (Ctrl-C stays an interrupt, Ctrl-Z a pause) and is put back when
+//! the keyboard is dropped. Keys are read from `/dev/tty`, so that a task can come by a pipe.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process;
 use rustix::termios::{
     LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr,
 };
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// A key, as far as a question or a line editor cares.
@@ -38,6 +40,8 @@ pub(crate) enum Key {
 pub(crate) struct Keyboard {
     terminal: File,
     before: Termios,
+    /// A shell that stopped this process has taken the terminal back.
+    continued: Signal,
     keys: mpsc::UnboundedReceiver<Key>,
     dropped: Arc<AtomicBool>,
 }
@@ -47,9 +51,8 @@ impl Keyboard {
     pub(crate) fn open() -> io::Result<Self> {
         let terminal = File::open("/dev/tty")?;
         let before = tcgetattr(&terminal)?;
-        let mut now = before.clone();
-        now.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        tcsetattr(&terminal, OptionalActions::Now, &now)?;
+        let continued = signal(SignalKind::from_raw(process::Signal::CONT.as_raw()))?;
+        take(&terminal)?;
         let dropped = Arc::new(AtomicBool::new(false));
         let (sender, keys) = mpsc::unbounded_channel();
         let reader = terminal.try_clone()?;
@@ -57,7 +60,7 @@ impl Keyboard {
         std::thread::Builder::new()
             .name("keyboard".to_owned())
             .spawn(move || read_keys(reader, &sender, &stop))?;
-        Ok(Self { terminal, before, keys, dropped })
+        Ok(Self { terminal, before, continued, keys, dropped })
     }
 
     /// Forgets what was typed: what was there before a question is no answer to it.
@@ -68,7 +71,13 @@ impl Keyboard {
 
     /// The next key; `None` when the terminal is gone.
     pub(crate) async fn next(&mut self) -> Option<Key> {
-        self.keys.recv().await
+        loop {
+            tokio::select! {
+                key = self.keys.recv() => return key,
+                // A terminal that cannot be taken is gone, which ends the keys, too.
+                Some(()) = self.continued.recv() => drop(take(&self.terminal)),
+            }
+        }
     }
 }
 
@@ -80,6 +89,13 @@ impl Drop for Keyboard {
     }
 }
 
+/// Single keys from now on, and no echo.
+fn take(terminal: &File) -> io::Result<()> {
+    let mut modes = tcgetattr(terminal)?;
+    modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+    Ok(tcsetattr(terminal, OptionalActions::Now, &modes)?)
+}
+
 /// Whether somebody can be asked.
 pub(crate) fn is_there() -> bool {
     File::open("/dev/tty").is_ok_and(|terminal| rustix::termios::isatty(&terminal))
@@ -89,7 +105,7 @@ pub(crate) fn is_there() -> bool {
 /// terminal.
 pub(crate) fn is_ours() -> bool {
     let group = File::open("/dev/tty").and_then(|terminal| Ok(tcgetpgrp(&terminal)?));
-    group.is_ok_and(|group| group == rustix::process::getpgrp())
+    group.is_ok_and(|group| group == process::getpgrp())
 }
 
 /// Waits in short steps, so that a dropped keyboard takes no key from who reads next.

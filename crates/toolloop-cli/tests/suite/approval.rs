@@ -1,7 +1,7 @@
 use serde_json::json;
 use toolloop_fake::{Call, FakeServer, Reply, Script};
 
-use crate::support::{Project, Terminal};
+use crate::support::{Project, Terminal, signal};
 
 fn touch(name: &str) -> Call {
     Call::new("bash", json!({"command": format!("touch {name}")}))
@@ -252,4 +252,21 @@ fn a_quiet_run_shows_what_it_asks_about() {
     terminal.wait_for("y once · a always");
     let text = terminal.text();
     assert!(text.contains("│ +one") && text.contains("writes this file"), "{text}");
+}
+
+#[test]
+fn a_run_that_was_stopped_and_continued_hears_keys_again() {
+    let project = Project::new();
+    let server =
+        FakeServer::start(Script::new([Reply::calls([touch("made")]), Reply::text("Fine.")]));
+    let mut terminal = asked(&project, &server, &[]);
+    signal("STOP", terminal.pid);
+    // As a shell does when it takes the terminal back.
+    terminal.modes("sane");
+    signal("CONT", terminal.pid);
+    terminal.type_keys("n");
+    terminal.wait_for("no, because");
+    terminal.type_keys("\r");
+    assert_eq!(terminal.end(), 0);
+    assert!(terminal.is_as_a_shell_wants_it());
 }

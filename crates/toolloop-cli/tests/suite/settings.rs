@@ -161,3 +161,12 @@ fn help_fits_the_terminal() {
     let widest = terminal.text().lines().map(|line| line.chars().count()).max();
     assert!(widest <= Some(80), "{}", terminal.text());
 }
+
+#[test]
+fn folders_that_cannot_be_are_no_settings() {
+    let project = Project::new();
+    let mut command = project.command(&["run", "hi", "--model", "demo"]);
+    command.env("XDG_CONFIG_HOME", "/dev/null").env("XDG_STATE_HOME", "/dev/null");
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+}

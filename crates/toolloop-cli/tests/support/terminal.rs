@@ -14,6 +14,7 @@ pub(crate) struct Terminal {
     master: Box<dyn MasterPty + Send>,
     keyboard: Box<dyn Write + Send>,
     seen: Arc<Seen>,
+    pub(crate) pid: u32,
 }
 
 /// What two threads see of the command, and how they tell.
@@ -76,7 +77,7 @@ impl Terminal {
         }
         let mut running = pty.slave.spawn_command(command).unwrap();
         drop(pty.slave);
-        let child = running.clone_killer();
+        let (child, pid) = (running.clone_killer(), running.process_id().unwrap());
         let seen = Arc::new(Seen::default());
         let mut reader = pty.master.try_clone_reader().unwrap();
         let (sink, ended) = (Arc::clone(&seen), Arc::clone(&seen));
@@ -92,7 +93,7 @@ impl Terminal {
             ended.change(|state| state.exit_code = Some(exit_code));
         });
         let keyboard = pty.master.take_writer().unwrap();
-        Self { child, master: pty.master, keyboard, seen }
+        Self { child, master: pty.master, keyboard, seen, pid }
     }
 
     pub(crate) fn type_keys(&mut self, keys: &str) {
@@ -122,11 +123,16 @@ impl Terminal {
         self.master.resize(PtySize { rows: 30, cols, pixel_width: 0, pixel_height: 0 }).unwrap();
     }
 
+    /// Runs `stty` on it.
+    pub(crate) fn modes(&self, argument: &str) -> String {
+        let tty = std::fs::File::open(self.master.tty_name().unwrap()).unwrap();
+        let output = Command::new("stty").arg(argument).stdin(tty).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Whether lines are edited and keys are shown, as a shell wants it.
     pub(crate) fn is_as_a_shell_wants_it(&self) -> bool {
-        let tty = std::fs::File::open(self.master.tty_name().unwrap()).unwrap();
-        let output = Command::new("stty").arg("-a").stdin(tty).output().unwrap();
-        let modes = String::from_utf8(output.stdout).unwrap();
+        let modes = self.modes("-a");
         let on = |mode| modes.split([' ', ';', '\n']).any(|word| word == mode);
         on("echo") && on("icanon")
     }
