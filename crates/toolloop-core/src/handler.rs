@@ -19,6 +19,12 @@ use crate::tool_content::ToolContent;
 ///
 /// Dropping the future that [`call`](Self::call) returned cuts the tool off. A tool that blocks
 /// its thread cannot be cut; such work belongs in `spawn_blocking`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "not a tool",
+    note = "write `#[tool]` above a function, with a doc comment for it and for each argument",
+    note = "or make a tool of a closure with `tool_fn`"
+)]
 pub trait ToolHandler<Ctx = ()>: Send + Sync {
     /// How the model sees the tool.
     fn definition(&self) -> ToolDefinition;

@@ -37,7 +37,8 @@ use options::Options;
 /// - **Descriptions.** The doc comments of the function and of its arguments are what the model
 ///   reads; a missing one is an error.
 /// - **Arguments** are owned values of types that implement `serde::Deserialize` and
-///   `schemars::JsonSchema`. An `Option` may be left out. `#[serde(..)]` and `#[schemars(..)]`
+///   `schemars::JsonSchema`; those in `toolloop` will do, with `#[serde(crate = "toolloop::serde")]`
+///   and `#[schemars(crate = "toolloop::schemars")]`. An `Option` may be left out. `#[serde(..)]` and `#[schemars(..)]`
 ///   on an argument work as on a field.
 /// - **Context.** A first argument that is a reference is the loop's context; the tool then
 ///   serves loops with that context only. Without one it serves all. A `&CallContext` tells the

@@ -1,4 +1,5 @@
-//! Asks a person before a tool runs, while clock and cancellation go on: `cargo run --example approval`
+//! Asks a person before a tool runs, while clock and cancellation go on:
+//! `cargo run -p toolloop --example approval`
 //!
 //! The model is a mock, so this runs anywhere.
 

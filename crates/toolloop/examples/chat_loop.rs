@@ -1,4 +1,4 @@
-//! Runs the tools of a model itself, step by step: `cargo run --example chat_loop`
+//! Runs the tools of a model itself, step by step: `cargo run -p toolloop --example chat_loop`
 //!
 //! The model is a mock, so this runs anywhere.
 

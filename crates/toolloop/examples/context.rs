@@ -1,4 +1,5 @@
-//! A conversation that a program keeps itself, cut to what fits: `cargo run --example context`
+//! A conversation that a program keeps itself, cut to what fits:
+//! `cargo run -p toolloop --example context`
 
 use toolloop::ChatMessage;
 use toolloop::context::{ContextWindow, Overfull, Weight};

@@ -1,4 +1,4 @@
-//! Code around each call of a model and of a tool: `cargo run --example interceptors`
+//! Code around each call of a model and of a tool: `cargo run -p toolloop --example interceptors`
 //!
 //! The model is a mock, so this runs anywhere.
 

@@ -1,4 +1,5 @@
-//! A run whose conversation is too long for its requests: `cargo run --example long_run`
+//! A run whose conversation is too long for its requests:
+//! `cargo run -p toolloop --example long_run`
 //!
 //! The model is a mock, so this runs anywhere.
 

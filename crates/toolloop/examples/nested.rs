@@ -1,4 +1,5 @@
-//! A tool that asks a model of its own; its tokens count for the outer loop: `cargo run --example nested`
+//! A tool that asks a model of its own; its tokens count for the outer loop:
+//! `cargo run -p toolloop --example nested`
 //!
 //! The models are mocks, so this runs anywhere.
 

@@ -1,4 +1,4 @@
-//! An answer as a value of a type: `cargo run --example structured`
+//! An answer as a value of a type: `cargo run -p toolloop --example structured`
 //!
 //! The model is a mock whose first answer does not fit, so this runs anywhere.
 

@@ -1,4 +1,5 @@
-//! Takes a loop forward turn by turn, and says something in between: `cargo run --example turns`
+//! Takes a loop forward turn by turn, and says something in between:
+//! `cargo run -p toolloop --example turns`
 //!
 //! The model is a mock, so this runs anywhere.
 

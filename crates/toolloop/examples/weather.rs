@@ -1,4 +1,5 @@
-//! A tool, an agent, and its events as they happen: `OPENAI_API_KEY=... cargo run --example weather`
+//! A tool, an agent, and its events as they happen:
+//! `OPENAI_API_KEY=... cargo run -p toolloop --example weather`
 
 use toolloop::{Agent, LlmError, LoopEvent::*, StreamExt, tool};
 

@@ -24,6 +24,27 @@
 //! # }).unwrap();
 //! ```
 //!
+//! Its events, as they happen:
+//!
+//! ```no_run
+//! use toolloop::{Agent, LoopEvent::*, StreamExt};
+//!
+//! # async fn stream() -> Result<(), toolloop::LlmError> {
+//! let mut events = Agent::new("openai/gpt-5")?.stream("What is 2 + 2?");
+//! while let Some(event) = events.next().await {
+//!     match event? {
+//!         TextDelta(text) => print!("{text}"),
+//!         ToolExecutionStart { tool_name, arguments, .. } => println!("-> {tool_name} {arguments}"),
+//!         Done(result) => println!("\n{}", result.total_usage),
+//!         _ => {}
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`provider()`] lists the names a model can have and the variables its key comes from.
+//!
 //! # Five doors, one loop
 //!
 //! | door | for |
@@ -54,6 +75,39 @@
 //!   loops inside tools count for the outer loop.
 //! - Futures are polled on the caller's task: no task is spawned, and dropping a loop closes its
 //!   connection and cuts off its tools.
+//!
+//! # What a program needs
+//!
+//! Besides this crate a tokio with the features `macros` and `rt-multi-thread`. A type of one's own
+//! that a tool takes derives what is in here, too:
+//!
+//! ```
+//! use toolloop::{schemars, serde, tool};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! #[serde(crate = "toolloop::serde")]
+//! #[schemars(crate = "toolloop::schemars")]
+//! struct Area {
+//!     /// Degrees
+//!     north: f64,
+//!     /// Degrees
+//!     south: f64,
+//! }
+//!
+//! /// Height of an area.
+//! #[tool]
+//! fn height(/** The area */ area: Area) -> f64 {
+//!     area.north - area.south
+//! }
+//! ```
+//!
+//! | feature | gives |
+//! |---|---|
+//! | `tools` | `toolloop::tools`: files, search, bash in a sandbox; `ToolRegistry::register_all_builtin` |
+//! | `mcp` | `toolloop::mcp`: the tools of MCP servers |
+//!
+//! Tests need no model: a [`MockProvider`](mock::MockProvider) says what it is told to, and the
+//! crate `toolloop-fake` is a server that refuses what the real APIs refuse.
 //!
 //! # What it does not do
 //!

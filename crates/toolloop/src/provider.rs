@@ -1,4 +1,21 @@
 //! Models one can ask: the traits, the providers, and [`provider()`] for a model by its name.
+//!
+//! Where the environment does not say it all, each provider has a builder:
+//!
+//! ```
+//! use std::time::Duration;
+//! use toolloop::provider::{OpenAiProvider, Timeouts};
+//!
+//! let model = OpenAiProvider::builder("qwen3")
+//!     .base_url("http://127.0.0.1:8080/v1")
+//!     .timeouts(Timeouts { stall: Duration::from_secs(20), ..Timeouts::default() })
+//!     .build()?;
+//! let agent = toolloop::Agent::from_provider(std::sync::Arc::new(model));
+//! # Ok::<(), toolloop::LlmError>(())
+//! ```
+//!
+//! A server of one's own is a [`Provider`] written with plain `async fn`; [`Fallback`] asks one
+//! model after the other.
 
 use std::sync::Arc;
 

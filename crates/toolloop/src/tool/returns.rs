@@ -25,7 +25,7 @@ pub type Outcome = Result<ToolOutput, ToolError>;
 #[diagnostic::on_unimplemented(
     message = "a tool cannot take `{Self}`",
     label = "the model could not write this",
-    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it"
+    note = "derive `serde::Deserialize` and `schemars::JsonSchema` for it; both crates are in `toolloop`, too"
 )]
 pub trait ToolArgument {}
 
