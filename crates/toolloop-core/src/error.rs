@@ -1,15 +1,19 @@
 //! [`LlmError`]: what can go wrong between a program and a model.
 
+mod failure;
+mod message;
+
 use std::error::Error;
 use std::fmt;
-use std::ops::Deref;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::dialect::StreamingError;
 use crate::run::ApiMisuse;
+
+pub use failure::Failure;
+pub use message::{ErrorDetails, ErrorMessage};
 
 /// What can go wrong between a program and a model.
 ///
@@ -148,12 +152,12 @@ impl LlmError {
 
     /// How long the provider asks to wait before the next try.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.message().and_then(|m| m.details.as_ref()?.retry_after)
+        self.message().and_then(|m| m.details()?.retry_after)
     }
 
     /// The provider's id of the request, for its support.
     pub fn request_id(&self) -> Option<&str> {
-        self.message().and_then(|m| m.details.as_ref()?.request_id.as_deref())
+        self.message().and_then(|m| m.details()?.request_id.as_deref())
     }
 
     /// The HTTP status, if the error came with one.
@@ -161,7 +165,7 @@ impl LlmError {
         match self {
             Self::Http { status: Some(status), .. } => Some(status.as_u16()),
             Self::RetryExhausted { last_error, .. } => last_error.status(),
-            _ => self.message().and_then(|m| m.details.as_ref()?.status),
+            _ => self.message().and_then(|m| m.details()?.status),
         }
     }
 
@@ -187,245 +191,6 @@ impl fmt::Debug for LlmError {
 impl From<serde_json::Error> for LlmError {
     fn from(error: serde_json::Error) -> Self {
         Self::ResponseFormat { message: error.to_string(), raw: String::new() }
-    }
-}
-
-/// The sentence of an error, with what came along: request id, status, retry-after.
-///
-/// It is made from and reads as text; the details are read with the methods of [`LlmError`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ErrorMessage {
-    text: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    details: Option<Box<ErrorDetails>>,
-}
-
-/// What a provider says beside the sentence of an error.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ErrorDetails {
-    /// The HTTP status.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<u16>,
-    /// The provider's id of the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
-    /// How long to wait before the next try.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<Duration>,
-}
-
-impl ErrorMessage {
-    /// The sentence with what came along.
-    pub fn with_details(text: impl Into<String>, details: ErrorDetails) -> Self {
-        let details = (details != ErrorDetails::default()).then(|| Box::new(details));
-        Self { text: text.into(), details }
-    }
-}
-
-impl From<String> for ErrorMessage {
-    fn from(text: String) -> Self {
-        Self { text, details: None }
-    }
-}
-
-impl From<&str> for ErrorMessage {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
-    }
-}
-
-impl Deref for ErrorMessage {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.text
-    }
-}
-
-impl fmt::Display for ErrorMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-/// A failed model call as plain data, the form in which a journal keeps it.
-///
-/// [`LlmError`] is built from it at the surface, as often as it is asked for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "kind")]
-#[non_exhaustive]
-pub enum Failure {
-    /// [`LlmError::Http`]
-    Http {
-        /// The status, if there was an answer.
-        status: Option<u16>,
-        /// The sentence.
-        message: ErrorMessage,
-        /// Whether the same request may succeed later.
-        retryable: bool,
-    },
-    /// [`LlmError::Auth`]
-    Auth {
-        /// The sentence.
-        message: ErrorMessage,
-    },
-    /// [`LlmError::InvalidRequest`]
-    InvalidRequest {
-        /// The sentence.
-        message: ErrorMessage,
-    },
-    /// [`LlmError::Provider`]
-    Provider {
-        /// The provider's code.
-        code: String,
-        /// The sentence.
-        message: ErrorMessage,
-        /// Whether the same request may succeed later.
-        retryable: bool,
-    },
-    /// [`LlmError::ResponseFormat`]
-    ResponseFormat {
-        /// What is wrong.
-        message: String,
-        /// The beginning of what came.
-        raw: String,
-    },
-    /// [`LlmError::SchemaValidation`]
-    SchemaValidation {
-        /// What does not fit.
-        message: String,
-        /// The schema.
-        schema: Box<Value>,
-        /// The value.
-        actual: Box<Value>,
-    },
-    /// [`LlmError::ToolExecution`]
-    ToolExecution {
-        /// Name of the tool.
-        tool_name: String,
-        /// Why it failed.
-        message: String,
-    },
-    /// [`LlmError::RetryExhausted`]
-    RetryExhausted {
-        /// How many tries there were.
-        attempts: u32,
-        /// The last failure.
-        last: Box<Failure>,
-    },
-    /// [`LlmError::Timeout`]
-    Timeout {
-        /// How long it took, in milliseconds.
-        elapsed_ms: u64,
-    },
-    /// [`LlmError::MaxDepthExceeded`]
-    MaxDepthExceeded {
-        /// The depth.
-        current: u32,
-        /// The limit.
-        limit: u32,
-    },
-    /// [`LlmError::MaxRoundsExceeded`]
-    MaxRoundsExceeded {
-        /// The limit.
-        limit: usize,
-    },
-    /// [`LlmError::LoopDetected`]
-    LoopDetected {
-        /// The tools of the circle.
-        tool_name: String,
-        /// How often.
-        count: u32,
-    },
-    /// [`LlmError::StreamInterrupted`]
-    StreamInterrupted {
-        /// How it broke off.
-        message: ErrorMessage,
-    },
-    /// [`LlmError::Streaming`]
-    Streaming {
-        /// Why it was ended.
-        error: StreamingError,
-    },
-    /// [`LlmError::EmptyReply`]
-    EmptyReply,
-    /// [`LlmError::Misuse`]
-    Misuse {
-        /// Which rule was broken.
-        misuse: ApiMisuse,
-    },
-}
-
-impl From<LlmError> for Failure {
-    fn from(error: LlmError) -> Self {
-        match error {
-            LlmError::Http { status, message, retryable } => {
-                Self::Http { status: status.map(|s| s.as_u16()), message, retryable }
-            }
-            LlmError::Auth(message) => Self::Auth { message },
-            LlmError::InvalidRequest(message) => Self::InvalidRequest { message },
-            LlmError::Provider { code, message, retryable } => {
-                Self::Provider { code, message, retryable }
-            }
-            LlmError::ResponseFormat { message, raw } => Self::ResponseFormat { message, raw },
-            LlmError::SchemaValidation { message, schema, actual } => {
-                Self::SchemaValidation { message, schema, actual }
-            }
-            LlmError::ToolExecution { tool_name, source } => {
-                Self::ToolExecution { tool_name, message: source.to_string() }
-            }
-            LlmError::RetryExhausted { attempts, last_error } => {
-                Self::RetryExhausted { attempts, last: Box::new((*last_error).into()) }
-            }
-            LlmError::Timeout { elapsed_ms } => Self::Timeout { elapsed_ms },
-            LlmError::MaxDepthExceeded { current, limit } => {
-                Self::MaxDepthExceeded { current, limit }
-            }
-            LlmError::MaxRoundsExceeded { limit } => Self::MaxRoundsExceeded { limit },
-            LlmError::LoopDetected { tool_name, count } => Self::LoopDetected { tool_name, count },
-            LlmError::StreamInterrupted { message } => Self::StreamInterrupted { message },
-            LlmError::Streaming(error) => Self::Streaming { error },
-            LlmError::EmptyReply => Self::EmptyReply,
-            LlmError::Misuse(misuse) => Self::Misuse { misuse },
-        }
-    }
-}
-
-impl From<Failure> for LlmError {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Http { status, message, retryable } => Self::Http {
-                status: status.and_then(|s| http::StatusCode::from_u16(s).ok()),
-                message,
-                retryable,
-            },
-            Failure::Auth { message } => Self::Auth(message),
-            Failure::InvalidRequest { message } => Self::InvalidRequest(message),
-            Failure::Provider { code, message, retryable } => {
-                Self::Provider { code, message, retryable }
-            }
-            Failure::ResponseFormat { message, raw } => Self::ResponseFormat { message, raw },
-            Failure::SchemaValidation { message, schema, actual } => {
-                Self::SchemaValidation { message, schema, actual }
-            }
-            Failure::ToolExecution { tool_name, message } => {
-                Self::ToolExecution { tool_name, source: message.into() }
-            }
-            Failure::RetryExhausted { attempts, last } => {
-                Self::RetryExhausted { attempts, last_error: Box::new((*last).into()) }
-            }
-            Failure::Timeout { elapsed_ms } => Self::Timeout { elapsed_ms },
-            Failure::MaxDepthExceeded { current, limit } => {
-                Self::MaxDepthExceeded { current, limit }
-            }
-            Failure::MaxRoundsExceeded { limit } => Self::MaxRoundsExceeded { limit },
-            Failure::LoopDetected { tool_name, count } => Self::LoopDetected { tool_name, count },
-            Failure::StreamInterrupted { message } => Self::StreamInterrupted { message },
-            Failure::Streaming { error } => Self::Streaming(error),
-            Failure::EmptyReply => Self::EmptyReply,
-            Failure::Misuse { misuse } => Self::Misuse(misuse),
-        }
     }
 }
 
