@@ -13,7 +13,7 @@ use crate::Jobs;
 
 /// Gives what a background command has written since it was last asked, and how it is.
 ///
-/// The result reads like that of [`BashTool`](crate::BashTool), and is never a [`ToolError`] for
+/// The result reads like that of [`BashTool`](crate::BashTool), and is never an error for
 /// how the command ended.
 #[derive(Debug, Clone)]
 pub struct BashOutput {
