@@ -18,6 +18,7 @@
 mod arguments;
 mod assembler;
 pub mod chat;
+mod checked;
 mod conversation;
 pub mod depth;
 pub mod dialect;
@@ -47,7 +48,7 @@ pub use chat::{
 };
 pub use depth::{LoopContext, LoopDepth};
 pub use dialect::{Dialect, StreamingError, ToolLimit};
-pub use encoded::EncodedMessages;
+pub use encoded::{Encoded, EncodedMessages};
 pub use error::{ErrorDetails, ErrorMessage, Failure, LlmError};
 pub use event::{LoopEvent, TerminationReason, ToolLoopResult};
 pub use handler::{

@@ -23,7 +23,7 @@ pub(crate) fn repair_behind(
     messages: &mut Vec<ChatMessage>,
 ) -> Vec<String> {
     let mut repairs = Vec::new();
-    if keeps_grammar_behind(taken, messages) {
+    if keeps_grammar_behind(|id| taken.contains(id), messages) {
         return repairs;
     }
     let mut seen = taken.clone();
@@ -77,10 +77,15 @@ pub(crate) fn repair_behind(
 
 /// Whether a conversation keeps the grammar; no allocation for one without tools.
 pub fn keeps_grammar(messages: &[ChatMessage]) -> bool {
-    keeps_grammar_behind(&BTreeSet::new(), messages)
+    keeps_grammar_behind(|_| false, messages)
 }
 
-fn keeps_grammar_behind(taken: &BTreeSet<String>, messages: &[ChatMessage]) -> bool {
+/// The same for messages behind a conversation that keeps the grammar and has calls of the ids
+/// that are taken.
+pub(crate) fn keeps_grammar_behind(
+    is_taken: impl Fn(&str) -> bool,
+    messages: &[ChatMessage],
+) -> bool {
     let mut seen: HashSet<&str> = HashSet::new();
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
@@ -102,7 +107,7 @@ fn keeps_grammar_behind(taken: &BTreeSet<String>, messages: &[ChatMessage]) -> b
                         // Growing in steps would hash every id twice.
                         seen.reserve(messages.len() / 2);
                     }
-                    let is_new = !taken.contains(&call.id) && seen.insert(&call.id);
+                    let is_new = !is_taken(&call.id) && seen.insert(&call.id);
                     if message.role != ChatRole::Assistant || !is_new {
                         return false;
                     }

@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use toolloop_core::ChatParams;
 use toolloop_providers::codec::anthropic::{MessagesDecoder, Options, encode};
@@ -35,7 +36,7 @@ impl Api for Anthropic {
         Ok(delta.text)
     }
 
-    fn encode(params: &ChatParams) -> Vec<u8> {
+    fn encode(params: &ChatParams) -> Bytes {
         encode("claude-sonnet-4-5", params, &Options::default()).expect("messages are JSON")
     }
 }

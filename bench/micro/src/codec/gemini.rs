@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use toolloop_core::ChatParams;
 use toolloop_providers::codec::gemini::{GeminiDecoder, encode};
@@ -33,7 +34,7 @@ impl Api for Gemini {
         Ok(part.text)
     }
 
-    fn encode(params: &ChatParams) -> Vec<u8> {
+    fn encode(params: &ChatParams) -> Bytes {
         encode("gemini-2.5-flash", params).expect("messages are JSON")
     }
 }

@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use toolloop_core::ChatParams;
 use toolloop_providers::codec::ollama::{OllamaDecoder, encode};
@@ -30,7 +31,7 @@ impl Api for Ollama {
         Ok(line.message.content)
     }
 
-    fn encode(params: &ChatParams) -> Vec<u8> {
+    fn encode(params: &ChatParams) -> Bytes {
         encode("llama3.2", params, None).expect("messages are JSON")
     }
 }

@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use serde::Deserialize;
@@ -25,7 +26,7 @@ impl Api for OpenAiChat {
         Ok(choice.delta.content)
     }
 
-    fn encode(params: &ChatParams) -> Vec<u8> {
+    fn encode(params: &ChatParams) -> Bytes {
         encode("gpt-5", params, &Quirks::openai()).expect("messages are JSON")
     }
 }

@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use toolloop_core::ChatParams;
 use toolloop_providers::codec::openai_responses::{Quirks, ResponsesDecoder, encode};
@@ -36,7 +37,7 @@ impl Api for OpenAiResponses {
         Ok(delta)
     }
 
-    fn encode(params: &ChatParams) -> Vec<u8> {
+    fn encode(params: &ChatParams) -> Bytes {
         encode("gpt-5", params, &Quirks::openai("gpt-5")).expect("messages are JSON")
     }
 }

@@ -38,7 +38,7 @@ impl AiCoreReply {
     pub(super) fn new(
         sessions: Arc<Sessions>,
         deployment: &str,
-        body: Vec<u8>,
+        body: Bytes,
         params: &ChatParams,
         reading: Reading,
     ) -> Self {
@@ -50,7 +50,7 @@ impl AiCoreReply {
             ..ChatParams::default()
         };
         let deployment = deployment.to_owned();
-        let (body, renewed) = (body.into(), false);
+        let renewed = false;
         Self { sessions, deployment, body, params, reading, state, renewed, started }
     }
 

@@ -8,6 +8,7 @@
 pub mod anthropic;
 mod api_error;
 mod arguments;
+mod body;
 mod forgiving;
 mod frames;
 pub mod gemini;
@@ -20,7 +21,6 @@ mod outgoing;
 mod picture;
 mod reading;
 pub mod schema;
-mod size;
 pub mod sse;
 
 use std::collections::VecDeque;

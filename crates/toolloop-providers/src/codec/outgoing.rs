@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 
 use toolloop_core::ChatParams;
-use toolloop_core::transcript::{keeps_grammar, repair};
+use toolloop_core::transcript::repair;
 
 /// The request itself where its messages keep the grammar, else a copy that does.
 pub fn outgoing(params: &ChatParams) -> Cow<'_, ChatParams> {
-    if keeps_grammar(&params.messages) {
+    if params.encoded.keep_grammar(&params.messages) {
         return Cow::Borrowed(params);
     }
     let mut repaired = params.clone();

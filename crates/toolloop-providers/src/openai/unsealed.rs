@@ -34,11 +34,10 @@ pub(super) struct UnsealedReply {
 impl UnsealedReply {
     pub(super) fn new(
         transport: &Arc<Transport>,
-        body: Vec<u8>,
+        body: Bytes,
         params: &ChatParams,
         reading: Reading,
     ) -> Self {
-        let body = Bytes::from(body);
         let reply = transport.post(&PATH, body.clone(), params, reading.clone());
         let params = ChatParams {
             timeout: params.timeout,

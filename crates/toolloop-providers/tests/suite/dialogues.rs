@@ -1,6 +1,7 @@
 //! Recorded dialogues: after the recorded reply, our next request says what the recorded one
 //! said, which the real API accepted.
 
+use bytes::Bytes;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -49,7 +50,7 @@ fn chat_dialogues_go_on_as_recorded() {
 fn compare(
     steps: Vec<Step>,
     member: &str,
-    encode: impl Fn(&Step, &[Value]) -> Option<Vec<u8>>,
+    encode: impl Fn(&Step, &[Value]) -> Option<Bytes>,
 ) -> usize {
     let (mut compared, mut wrong) = (0, String::new());
     for step in steps {

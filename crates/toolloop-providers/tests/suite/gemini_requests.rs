@@ -245,7 +245,7 @@ fn signatures_go_back_on_their_parts() {
     ]);
     assert_eq!(contents(NEW, history.clone())[1]["parts"], expected);
     let params = ChatParams { messages: history, ..ChatParams::default() };
-    let bytes = String::from_utf8(encode(NEW, &params).unwrap()).unwrap();
+    let bytes = String::from_utf8(encode(NEW, &params).unwrap().into()).unwrap();
     assert!(bytes.contains(r#"{"executableCode":{"id":1.50,"code":"1"}"#), "{bytes}");
 }
 

@@ -251,7 +251,8 @@ fn provider_data_goes_back_where_it_was_and_to_its_api_only() {
     let expected = json!([{"role": "assistant", "content": "Hi", "reasoning_details": [1.5],
         "tool_calls": [signed, wire_call("c2", "{}")]}]);
     let params = ChatParams { messages: history, ..ChatParams::default() };
-    let bytes = String::from_utf8(encode("m", &params, &Quirks::compatible()).unwrap()).unwrap();
+    let bytes =
+        String::from_utf8(encode("m", &params, &Quirks::compatible()).unwrap().into()).unwrap();
     assert!(bytes.contains(r#""reasoning_details":[1.50]"#), "{bytes}");
     assert_eq!(messages(params.messages), expected);
 }

@@ -202,7 +202,7 @@ fn thoughts_go_back_byte_for_byte_before_what_they_led_to() {
     ])];
     let params = ChatParams { messages: history, ..ChatParams::default() };
     let bytes = encode("m", &params, &Quirks::openai("gpt-5")).unwrap();
-    let bytes = String::from_utf8(bytes).unwrap();
+    let bytes = String::from_utf8(bytes.into()).unwrap();
     assert!(bytes.contains(&format!("[{THOUGHT},")), "{bytes}");
     let mut tied_call = wire_call("c1", "{}");
     tied_call["id"] = json!("fc_1");

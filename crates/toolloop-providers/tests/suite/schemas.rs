@@ -1,6 +1,7 @@
 //! Rewriting schemas: whatever comes, it ends, leaves no reference, and once is enough. Who made
 //! the request is told what was left out.
 
+use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolloop_core::{ChatMessage, ChatParams, LlmError, ToolDefinition};
@@ -93,7 +94,7 @@ fn no_api_refuses_the_schema_of_a_tool() {
             tools: Some(vec![tool]),
             ..ChatParams::default()
         };
-        let sent = |body: Result<Vec<u8>, LlmError>| -> Value {
+        let sent = |body: Result<Bytes, LlmError>| -> Value {
             serde_json::from_slice(&body.unwrap()).unwrap()
         };
         let chat = sent(openai_chat::encode("m", &params, &openai_chat::Quirks::openai()));

@@ -30,7 +30,7 @@ impl Provider for Twice {
     async fn stream(&self, params: &ChatParams) -> Result<ChatStream, LlmError> {
         let text = |params| {
             let body = encode("m", params, &Quirks::openai()).unwrap();
-            String::from_utf8(body).unwrap()
+            String::from_utf8(body.into()).unwrap()
         };
         let kept = text(params);
         self.bodies.lock().unwrap().push((kept, text(&params.clone())));

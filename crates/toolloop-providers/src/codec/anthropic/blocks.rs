@@ -1,4 +1,4 @@
-//! [`System`] and [`Messages`]: the written form of instructions and conversation.
+//! [`System`] and [`write_messages`]: the written form of instructions and conversation.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use toolloop_core::{ChatParams, ImageSource, ToolCall, ToolResult};
 
 use super::members::Members;
-use super::turns::{Block, Speaker, Turns};
+use super::turns::{Block, Said, Speaker, Turns};
+use crate::codec::body::Body;
 use crate::codec::ids::IdRule;
 
 /// Instructions: the caller's, those at the beginning of the conversation, and a schema that the
@@ -49,37 +50,37 @@ impl Serialize for System<'_> {
     }
 }
 
-/// The conversation.
-pub(super) struct Messages<'a> {
-    pub(super) turns: &'a Turns<'a>,
-    pub(super) caching: bool,
-}
-
-impl Serialize for Messages<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
-        let is_user = |message: &&[(Speaker, Block<'_>)]| message[0].0 == Speaker::User;
-        // The first message must be the user's.
-        if !self.turns.messages().next().as_ref().is_some_and(is_user) {
-            list.serialize_element(&json!({"role": "user", "content": OPENING}))?;
-        }
-        // The provider looks for what it has cached some blocks back from a mark. With one at
-        // the end of the request before, it finds that even behind many results.
-        let users = self.turns.messages().filter(is_user).count();
-        let mut user = 0;
-        for message in self.turns.messages() {
-            let (speaker, _) = message[0];
-            user += usize::from(speaker == Speaker::User);
-            let cached = self.caching && speaker == Speaker::User && user + 2 > users;
-            list.serialize_element(&Message { speaker, blocks: message, cached })?;
-        }
-        list.end()
+/// Writes the conversation behind what is settled of it.
+pub(super) fn write_messages(
+    turns: &Turns<'_>,
+    caching: bool,
+    body: &mut Body<'_>,
+) -> serde_json::Result<()> {
+    let is_user = |message: &&[Said<'_>]| message[0].speaker == Speaker::User;
+    // The first message must be the user's.
+    if body.is_empty() && !turns.messages().next().as_ref().is_some_and(is_user) {
+        body.push(&json!({"role": "user", "content": OPENING}))?;
     }
+    // The provider looks for what it has cached some blocks back from a mark. With one at
+    // the end of the request before, it finds that even behind many results.
+    let users = turns.messages().filter(is_user).count();
+    let mut user = 0;
+    let settled = turns.settle();
+    for (at, message) in turns.messages().enumerate() {
+        if let Some((_, settled)) = settled.filter(|(place, _)| *place == at) {
+            settled.note_in(body);
+        }
+        let speaker = message[0].speaker;
+        user += usize::from(speaker == Speaker::User);
+        let cached = caching && speaker == Speaker::User && user + 2 > users;
+        body.push(&Message { speaker, blocks: message, cached })?;
+    }
+    Ok(())
 }
 
 struct Message<'a> {
     speaker: Speaker,
-    blocks: &'a [(Speaker, Block<'a>)],
+    blocks: &'a [Said<'a>],
     cached: bool,
 }
 
@@ -108,7 +109,7 @@ impl Serialize for Content<'_> {
             blocks
                 .iter()
                 .enumerate()
-                .map(|(at, (_, block))| Written { block, cached: *cached && at == last }),
+                .map(|(at, said)| Written { block: &said.block, cached: *cached && at == last }),
         )
     }
 }

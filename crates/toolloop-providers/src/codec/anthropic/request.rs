@@ -2,19 +2,20 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value, json};
 use toolloop_core::{ChatParams, ContentBlock, LlmError, ToolChoice};
 
 use super::API;
-use super::blocks::{Messages, NAMES, System};
+use super::blocks::{NAMES, System, write_messages};
 use super::model::{Claude, Thinking};
 use super::tools::{self, TOOLS, Tools};
-use super::turns::{Turns, flatten};
+use super::turns::{Settled, Turns, flatten};
 use crate::codec::Reading;
+use crate::codec::body;
 use crate::codec::schema::{Form, Sent};
-use crate::codec::size::estimated_size;
 
 /// What a request may use besides what its `ChatParams` say.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +72,7 @@ pub enum Platform {
 ///
 /// # Errors
 /// When a value cannot be written as JSON.
-pub fn encode(model: &str, params: &ChatParams, options: &Options) -> Result<Vec<u8>, LlmError> {
+pub fn encode(model: &str, params: &ChatParams, options: &Options) -> Result<Bytes, LlmError> {
     encode_resumed(model, params, options, &[])
 }
 
@@ -81,20 +82,29 @@ pub(crate) fn encode_resumed(
     params: &ChatParams,
     options: &Options,
     paused: &[ContentBlock],
-) -> Result<Vec<u8>, LlmError> {
+) -> Result<Bytes, LlmError> {
     let claude = Claude::by_name(model);
-    let mut turns = flatten(&params.messages, paused, &options.origin);
-    let takes_prefill = claude.takes_prefill() && params.reasoning_budget.is_none();
-    if turns.ends_with_assistant() && paused.is_empty() && !takes_prefill {
-        turns.go_on();
-    }
-    turns.pair_results();
-    let limits = Limits::choose(claude, params, &turns);
-    turns.finish(limits.thinking.is_some());
-    let mut body = Vec::with_capacity(estimated_size(params));
-    serde_json::to_writer(&mut body, &Body { model, params, options, turns, limits })
-        .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
-    Ok(body)
+    let turns = |settled| {
+        let mut turns = flatten(&params.messages, paused, &options.origin, settled);
+        let takes_prefill = claude.takes_prefill() && params.reasoning_budget.is_none();
+        if turns.ends_with_assistant() && paused.is_empty() && !takes_prefill {
+            turns.go_on();
+        }
+        turns.pair_results();
+        turns
+    };
+    body::written(params, (API, &options.origin), |body| {
+        let mut behind = turns(Settled::of(body));
+        if !behind.join_on() {
+            body.start_over();
+            behind = turns(Settled::default());
+        }
+        let limits = Limits::choose(claude, params, &behind);
+        behind.finish(limits.thinking.is_some());
+        let turns = &behind;
+        body.write_head(&Head { model, params, options, paused, turns, limits }, "messages")?;
+        write_messages(turns, options.caching, body)
+    })
 }
 
 /// What must be known of a request to read its reply.
@@ -112,17 +122,19 @@ fn answer(claude: Claude, options: &Options) -> &'static [Form] {
     }
 }
 
-struct Body<'a> {
+struct Head<'a> {
     model: &'a str,
     params: &'a ChatParams,
     options: &'a Options,
-    turns: Turns<'a>,
+    paused: &'a [ContentBlock],
+    turns: &'a Turns<'a>,
     limits: Limits,
 }
 
-impl Serialize for Body<'_> {
+/// All but the messages.
+impl Serialize for Head<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { model, params, options, turns, limits } = self;
+        let Self { model, params, options, paused, turns, limits } = self;
         let claude = Claude::by_name(model);
         let mut body = serializer.serialize_map(None)?;
         match options.platform {
@@ -155,7 +167,7 @@ impl Serialize for Body<'_> {
         if output.effort.is_some() || output.format.is_some() {
             body.serialize_entry("output_config", &output)?;
         }
-        let list = Tools::new(params, options, turns);
+        let list = Tools::new(params, options, paused);
         if !list.is_empty() {
             body.serialize_entry("tools", &list)?;
             if let Some(choice) = tools::choice(params, &list) {
@@ -166,7 +178,6 @@ impl Serialize for Body<'_> {
         if !system.is_empty() {
             body.serialize_entry("system", &system)?;
         }
-        body.serialize_entry("messages", &Messages { turns, caching: options.caching })?;
         body.end()
     }
 }

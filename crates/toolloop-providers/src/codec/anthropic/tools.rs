@@ -6,11 +6,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Value, json};
-use toolloop_core::{ChatParams, ToolChoice, ToolDefinition};
+use toolloop_core::{ChatParams, ChatRole, ContentBlock, ToolChoice, ToolDefinition};
 
 use super::blocks::NAMES;
 use super::request::Options;
-use super::turns::Turns;
 use crate::codec::schema::{Form, Sent};
 
 /// The tools of a request.
@@ -25,11 +24,21 @@ pub(super) struct Tools<'a> {
 }
 
 impl<'a> Tools<'a> {
-    pub(super) fn new(params: &'a ChatParams, options: &'a Options, turns: &Turns<'a>) -> Self {
+    pub(super) fn new(
+        params: &'a ChatParams,
+        options: &'a Options,
+        paused: &'a [ContentBlock],
+    ) -> Self {
         let offered = params.tools.as_deref().unwrap_or_default();
         let server = options.server_tools.as_slice();
         let called = match (offered, server) {
-            ([], []) => turns.calls().map(|call| NAMES.legal(&call.name)).collect(),
+            ([], []) => {
+                let said = params.messages.iter().filter(|m| m.role == ChatRole::Assistant);
+                let blocks = said.flat_map(|message| &message.content).chain(paused);
+                // They are few, and each is called many times.
+                let names: BTreeSet<&str> = blocks.filter_map(called).collect();
+                names.into_iter().map(|name| NAMES.legal(name)).collect()
+            }
             _ => BTreeSet::new(),
         };
         Self { offered, server, called, caching: options.caching }
@@ -37,6 +46,13 @@ impl<'a> Tools<'a> {
 
     pub(super) fn is_empty(&self) -> bool {
         self.offered.is_empty() && self.server.is_empty() && self.called.is_empty()
+    }
+}
+
+fn called(block: &ContentBlock) -> Option<&str> {
+    match block {
+        ContentBlock::ToolCall(call) => Some(&call.name),
+        _ => None,
     }
 }
 

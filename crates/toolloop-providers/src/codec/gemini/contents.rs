@@ -11,6 +11,7 @@ use serde::ser::{Serialize, Serializer};
 use toolloop_core::{ChatMessage, ChatRole, ContentBlock, ToolCall, ToolResult};
 
 use super::parts::{Part, push_model_parts};
+use crate::codec::body::Body;
 
 /// The turns of a conversation.
 pub(super) struct Contents<'a>(Vec<Content<'a>>);
@@ -19,6 +20,9 @@ pub(super) struct Contents<'a>(Vec<Content<'a>>);
 struct Content<'a> {
     role: Speaker,
     parts: Vec<Part<'a>>,
+    /// The message it begins with.
+    #[serde(skip)]
+    message: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,45 +33,75 @@ enum Speaker {
 }
 
 impl<'a> Contents<'a> {
-    /// What was kept goes back where it came from `origin`. With `stand_in`, a turn whose first
-    /// call has no signature gets that one.
+    /// Those of the messages from `first` on. What was kept goes back where it came from `origin`.
+    /// With `stand_in`, a turn whose first call has no signature gets that one.
     pub(super) fn new(
         messages: &'a [ChatMessage],
+        first: usize,
         origin: &str,
         stand_in: Option<&'a str>,
     ) -> Self {
         let mut contents = Self(Vec::new());
-        let mut rest = messages;
+        let mut rest = messages.get(first..).unwrap_or_default();
         while let Some(message) = rest.first() {
+            let at = messages.len() - rest.len();
             let is_results = |message: &ChatMessage| message.tool_results().next().is_some();
             let results = rest.iter().take_while(|message| is_results(message)).count();
             if results > 0 {
-                contents.push_results(&rest[..results]);
+                contents.push_results(at, &rest[..results]);
                 rest = &rest[results..];
             } else {
-                contents.push_message(message, origin);
+                contents.push_message(at, message, origin);
                 rest = &rest[1..];
             }
         }
-        contents.keep_ends();
         if let Some(stand_in) = stand_in {
             contents.sign(stand_in);
         }
         contents
     }
 
-    fn push_message(&mut self, message: &'a ChatMessage, origin: &str) {
+    /// Whether the model speaks first, and in that message: then nothing of this belongs to a turn
+    /// before it.
+    pub(super) fn begin_with_a_reply(&self, message: usize) -> bool {
+        let first = self.0.first();
+        first.is_some_and(|first| first.role == Speaker::Model && first.message == message)
+    }
+
+    /// Writes them behind those that are settled. All before the last turn of the model are then:
+    /// that may go on, and what the results behind it are called stands in it.
+    pub(super) fn write(&self, body: &mut Body<'_>) -> serde_json::Result<()> {
+        let is_model = |content: &Content<'_>| content.role == Speaker::Model;
+        // A conversation that was cut may begin or end with the model.
+        let begin = self.0.first().is_none_or(|content| content.role != Speaker::User);
+        if begin && body.is_empty() {
+            body.push(&Content::says(BEGIN))?;
+        }
+        let last_reply = self.0.iter().rposition(is_model);
+        for (at, content) in self.0.iter().enumerate() {
+            if Some(at) == last_reply {
+                body.settle(content.message, []);
+            }
+            body.push(content)?;
+        }
+        if self.0.last().is_some_and(is_model) {
+            body.push(&Content::says(CONTINUE))?;
+        }
+        Ok(())
+    }
+
+    fn push_message(&mut self, at: usize, message: &'a ChatMessage, origin: &str) {
         if message.role == ChatRole::Assistant {
             let mut parts = Vec::new();
             push_model_parts(&message.content, origin, &mut parts);
-            self.extend(Speaker::Model, parts);
+            self.extend(at, Speaker::Model, parts);
         } else {
-            self.extend(Speaker::User, user_parts(message));
+            self.extend(at, Speaker::User, user_parts(message));
         }
     }
 
     /// The results of one turn, which may come in any order.
-    fn push_results(&mut self, messages: &'a [ChatMessage]) {
+    fn push_results(&mut self, at: usize, messages: &'a [ChatMessage]) {
         let calls: Vec<&'a ToolCall> = match self.0.last() {
             Some(content) => content.parts.iter().filter_map(Part::call).collect(),
             None => Vec::new(),
@@ -83,7 +117,7 @@ impl<'a> Contents<'a> {
             None => &result.tool_call_id,
         };
         let parts = results.iter().map(|result| Part::Result { name: name(result), result });
-        self.extend(Speaker::Tools, parts.collect());
+        self.extend(at, Speaker::Tools, parts.collect());
         for result in results.iter().filter(|result| !result.content.images.is_empty()) {
             let pictures = result
                 .content
@@ -91,30 +125,19 @@ impl<'a> Contents<'a> {
                 .iter()
                 .map(|image| Part::Picture { media_type: &image.media_type, source: &image.data });
             let caption = Part::Caption(&result.tool_call_id);
-            self.extend(Speaker::User, std::iter::once(caption).chain(pictures).collect());
+            self.extend(at, Speaker::User, std::iter::once(caption).chain(pictures).collect());
         }
         for message in messages {
-            self.extend(Speaker::User, user_parts(message));
+            self.extend(at, Speaker::User, user_parts(message));
         }
     }
 
     /// Adds to the turn that is under way, or begins another.
-    fn extend(&mut self, role: Speaker, mut parts: Vec<Part<'a>>) {
+    fn extend(&mut self, message: usize, role: Speaker, mut parts: Vec<Part<'a>>) {
         match self.0.last_mut() {
             _ if parts.is_empty() => {}
             Some(content) if content.role == role => content.parts.append(&mut parts),
-            _ => self.0.push(Content { role, parts }),
-        }
-    }
-
-    /// A conversation that was cut may begin or end with the model.
-    fn keep_ends(&mut self) {
-        if self.0.first().is_none_or(|content| content.role != Speaker::User) {
-            let begin = Content { role: Speaker::User, parts: vec![Part::Text(BEGIN)] };
-            self.0.insert(0, begin);
-        }
-        if self.0.last().is_some_and(|content| content.role == Speaker::Model) {
-            self.extend(Speaker::User, vec![Part::Text(CONTINUE)]);
+            _ => self.0.push(Content { role, parts, message }),
         }
     }
 
@@ -131,9 +154,9 @@ impl<'a> Contents<'a> {
     }
 }
 
-impl Serialize for Contents<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+impl<'a> Content<'a> {
+    fn says(text: &'a str) -> Self {
+        Self { role: Speaker::User, parts: vec![Part::Text(text)], message: usize::MAX }
     }
 }
 

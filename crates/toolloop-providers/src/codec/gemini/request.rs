@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Value, json};
 use toolloop_core::{
@@ -13,8 +14,8 @@ use super::API;
 use super::contents::Contents;
 use super::parts::NAMES;
 use crate::codec::Reading;
+use crate::codec::body;
 use crate::codec::schema::{Form, Sent};
-use crate::codec::size::estimated_size;
 
 /// Writes the body of a request. Whether the answer is a stream, the address says.
 ///
@@ -24,7 +25,7 @@ use crate::codec::size::estimated_size;
 ///
 /// # Errors
 /// When a value cannot be written as JSON.
-pub fn encode(model: &str, params: &ChatParams) -> Result<Vec<u8>, LlmError> {
+pub fn encode(model: &str, params: &ChatParams) -> Result<Bytes, LlmError> {
     encode_for(API, model, params)
 }
 
@@ -33,11 +34,22 @@ pub(crate) fn encode_for(
     origin: &str,
     model: &str,
     params: &ChatParams,
-) -> Result<Vec<u8>, LlmError> {
-    let mut body = Vec::with_capacity(estimated_size(params));
-    serde_json::to_writer(&mut body, &Body { origin, model, params })
-        .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
-    Ok(body)
+) -> Result<Bytes, LlmError> {
+    let stand_in = is_gemini_3(model).then_some(NO_SIGNATURE);
+    // What the program says before anybody else did belongs to the instruction.
+    let is_system = |message: &&ChatMessage| message.role == ChatRole::System;
+    let leading = params.messages.iter().take_while(is_system).count();
+    body::written(params, (API, origin, stand_in), |body| {
+        let contents = |first| Contents::new(&params.messages, first, origin, stand_in);
+        let mut behind = contents(body.settled().max(leading));
+        if body.settled() > 0 && !behind.begin_with_a_reply(body.settled()) {
+            body.start_over();
+            behind = contents(leading);
+        }
+        let leading = &params.messages[..leading];
+        body.write_head(&Head { model, params, leading }, "contents")?;
+        behind.write(body)
+    })
 }
 
 /// What must be known of a request to read its reply.
@@ -53,24 +65,21 @@ fn told<'a>(model: &str, params: &'a ChatParams) -> Option<&'a JsonSchema> {
     params.structured_output.as_ref().filter(|_| has_tools && !is_gemini_3(model))
 }
 
-struct Body<'a> {
-    origin: &'a str,
+struct Head<'a> {
     model: &'a str,
     params: &'a ChatParams,
+    leading: &'a [ChatMessage],
 }
 
-impl Serialize for Body<'_> {
+/// All but the contents.
+impl Serialize for Head<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let params = self.params;
         let mut body = serializer.serialize_map(None)?;
-        // What the program says before anybody else did belongs to the instruction.
-        let is_system = |message: &&ChatMessage| message.role == ChatRole::System;
-        let leading = params.messages.iter().take_while(is_system).count();
-        let (leading, messages) = params.messages.split_at(leading);
         let tools = params.tools.as_deref().unwrap_or_default();
         let told = told(self.model, params);
         let schema = params.structured_output.as_ref().filter(|_| told.is_none());
-        let parts = instruction(params.system.as_deref(), leading, told);
+        let parts = instruction(params.system.as_deref(), self.leading, told);
         if !parts.is_empty() {
             body.serialize_entry("systemInstruction", &Instruction { parts })?;
         }
@@ -84,9 +93,6 @@ impl Serialize for Body<'_> {
         if config != GenerationConfig::default() {
             body.serialize_entry("generationConfig", &config)?;
         }
-        let stand_in = is_gemini_3(self.model).then_some(NO_SIGNATURE);
-        let contents = Contents::new(messages, self.origin, stand_in);
-        body.serialize_entry("contents", &contents)?;
         body.end()
     }
 }

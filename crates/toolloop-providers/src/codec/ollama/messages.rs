@@ -1,4 +1,4 @@
-//! [`Messages`]: a conversation in the words of the API.
+//! [`write_messages`]: a conversation in the words of the API.
 //!
 //! A result names the tool it is of, which only the call knows; newer servers also take the id.
 //! Pictures go along with their message as bytes; the server fetches none, so of a picture at an
@@ -8,37 +8,38 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::Serialize;
-use serde::ser::{SerializeMap, SerializeSeq, Serializer};
+use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value;
 use toolloop_core::{
     ChatMessage, ChatParams, ChatRole, ContentBlock, ImageSource, ToolCall, ToolResult,
 };
 
-/// The messages of a request, the system prompt first.
-pub(super) struct Messages<'a>(pub(super) &'a ChatParams);
+use crate::codec::body::Body;
 
-impl Serialize for Messages<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
-        if let Some(system) = self.0.system.as_deref().filter(|text| !text.is_empty()) {
-            list.serialize_element(&Message::says("system", Cow::Borrowed(system)))?;
-        }
-        let mut tools = HashMap::new();
-        for message in &self.0.messages {
-            for call in message.tool_calls() {
-                tools.insert(call.id.as_str(), call.name.as_str());
-            }
-            for result in message.tool_results() {
-                let tool = tools.get(result.tool_call_id.as_str()).copied();
-                list.serialize_element(&result_message(result, tool))?;
-            }
-            let message = Message::from(message);
-            if !message.is_empty() {
-                list.serialize_element(&message)?;
-            }
-        }
-        list.end()
+/// Writes the system prompt and the messages. All are settled: each turn is whole when it is sent,
+/// so no result names a call before it.
+pub(super) fn write_messages(params: &ChatParams, body: &mut Body<'_>) -> serde_json::Result<()> {
+    let first = body.settled();
+    let system = params.system.as_deref().filter(|text| !text.is_empty());
+    if let Some(system) = system.filter(|_| first == 0) {
+        body.push(&Message::says("system", Cow::Borrowed(system)))?;
     }
+    let mut tools = HashMap::new();
+    for message in params.messages.get(first..).unwrap_or_default() {
+        for call in message.tool_calls() {
+            tools.insert(call.id.as_str(), call.name.as_str());
+        }
+        for result in message.tool_results() {
+            let tool = tools.get(result.tool_call_id.as_str()).copied();
+            body.push(&result_message(result, tool))?;
+        }
+        let message = Message::from(message);
+        if !message.is_empty() {
+            body.push(&message)?;
+        }
+    }
+    body.settle(params.messages.len(), []);
+    Ok(())
 }
 
 #[derive(Serialize)]

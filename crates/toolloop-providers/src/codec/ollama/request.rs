@@ -1,12 +1,13 @@
 //! [`encode`]: the body of a request, written once, straight from the borrowed messages.
 
+use bytes::Bytes;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use toolloop_core::{ChatParams, LlmError, ToolChoice, ToolDefinition};
 
-use super::messages::Messages;
+use super::messages::write_messages;
 use crate::codec::Reading;
+use crate::codec::body;
 use crate::codec::schema::{Form, Sent};
-use crate::codec::size::estimated_size;
 
 /// Writes the body of a streaming request.
 ///
@@ -21,11 +22,11 @@ pub fn encode(
     model: &str,
     params: &ChatParams,
     context_window: Option<u32>,
-) -> Result<Vec<u8>, LlmError> {
-    let mut body = Vec::with_capacity(estimated_size(params));
-    serde_json::to_writer(&mut body, &Body { model, params, context_window })
-        .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
-    Ok(body)
+) -> Result<Bytes, LlmError> {
+    body::written(params, "ollama", |body| {
+        body.write_head(&Head { model, params, context_window }, "messages")?;
+        write_messages(params, body)
+    })
 }
 
 /// What must be known of a request to read its reply. The server takes any name.
@@ -33,13 +34,14 @@ pub(crate) fn reading(params: &ChatParams) -> Reading {
     Reading::new(params, &TOOLS, &[])
 }
 
-struct Body<'a> {
+struct Head<'a> {
     model: &'a str,
     params: &'a ChatParams,
     context_window: Option<u32>,
 }
 
-impl Serialize for Body<'_> {
+/// All but the messages.
+impl Serialize for Head<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { model, params, context_window } = self;
         let mut body = serializer.serialize_map(None)?;
@@ -63,7 +65,6 @@ impl Serialize for Body<'_> {
         if let Some(schema) = &params.structured_output {
             body.serialize_entry("format", schema)?;
         }
-        body.serialize_entry("messages", &Messages(params))?;
         body.end()
     }
 }

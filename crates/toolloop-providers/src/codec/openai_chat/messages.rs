@@ -1,4 +1,4 @@
-//! [`Messages`]: a conversation in the words of the API.
+//! [`write_messages`]: a conversation in the words of the API.
 //!
 //! The order the API insists on: a message with calls is followed at once by one `tool` message
 //! for each result. Pictures of results have no place there, so they follow the last result in a
@@ -17,66 +17,63 @@ use toolloop_core::{
 
 use super::{Quirks, details};
 use crate::codec::arguments::ArgumentsText;
+use crate::codec::body::Body;
 use crate::codec::ids::IdRule;
 use crate::codec::picture::PictureUrl;
 
-/// The messages of a request from `first` on; the system prompt stands before the first of all.
-pub(super) struct Messages<'a> {
-    pub(super) params: &'a ChatParams,
-    pub(super) quirks: &'a Quirks,
-    pub(super) first: usize,
-}
-
-impl Serialize for Messages<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
-        let system = self.params.system.as_deref().filter(|text| !text.is_empty());
-        if let Some(system) = system.filter(|_| self.first == 0) {
-            list.serialize_element(&Message { role: "system", content: system })?;
-        }
-        let messages = &self.params.messages[self.first..];
-        let mut results_from = None;
-        for (at, message) in messages.iter().enumerate() {
-            if message.tool_results().next().is_some() {
-                results_from.get_or_insert(at);
-            } else if let Some(from) = results_from.take() {
-                pictures_of_results(&messages[from..at], &mut list)?;
-            }
-            self.message(message, &mut list)?;
-        }
-        if let Some(from) = results_from {
-            pictures_of_results(&messages[from..], &mut list)?;
-        }
-        list.end()
+/// Writes the system prompt and the messages. All are settled: each turn is whole when it is sent.
+pub(super) fn write_messages(
+    params: &ChatParams,
+    quirks: &Quirks,
+    body: &mut Body<'_>,
+) -> serde_json::Result<()> {
+    let first = body.settled();
+    let system = params.system.as_deref().filter(|text| !text.is_empty());
+    if let Some(system) = system.filter(|_| first == 0) {
+        body.push(&Message { role: "system", content: system })?;
     }
+    let messages = params.messages.get(first..).unwrap_or_default();
+    let mut results_from = None;
+    for (at, message) in messages.iter().enumerate() {
+        if message.tool_results().next().is_some() {
+            results_from.get_or_insert(at);
+        } else if let Some(from) = results_from.take() {
+            pictures_of_results(&messages[from..at], body)?;
+        }
+        write_message(message, quirks, body)?;
+    }
+    if let Some(from) = results_from {
+        pictures_of_results(&messages[from..], body)?;
+    }
+    body.settle(params.messages.len(), []);
+    if body.is_empty() {
+        body.push(&Message { role: "user", content: OPENING })?;
+    }
+    Ok(())
 }
 
-impl Messages<'_> {
-    fn message<L: SerializeSeq>(
-        &self,
-        message: &ChatMessage,
-        list: &mut L,
-    ) -> Result<(), L::Error> {
-        let blocks = message.content.as_slice();
-        let texts = Texts(blocks);
-        let assistant = message.role == ChatRole::Assistant;
-        if assistant && (!texts.is_empty() || message.tool_calls().next().is_some()) {
-            list.serialize_element(&Assistant { blocks, request: self })?;
-        }
-        for result in message.tool_results() {
-            list.serialize_element(&Tool { result, quirks: self.quirks })?;
-        }
-        let has_picture = blocks.iter().any(|block| matches!(block, ContentBlock::Image { .. }));
-        match message.role {
-            ChatRole::Assistant => Ok(()),
-            ChatRole::System if texts.is_empty() => Ok(()),
-            ChatRole::System => list.serialize_element(&Message { role: "system", content: texts }),
-            _ if has_picture => {
-                list.serialize_element(&Message { role: "user", content: Parts(blocks) })
-            }
-            _ if texts.is_empty() => Ok(()),
-            _ => list.serialize_element(&Message { role: "user", content: texts }),
-        }
+fn write_message(
+    message: &ChatMessage,
+    quirks: &Quirks,
+    body: &mut Body<'_>,
+) -> serde_json::Result<()> {
+    let blocks = message.content.as_slice();
+    let texts = Texts(blocks);
+    let assistant = message.role == ChatRole::Assistant;
+    if assistant && (!texts.is_empty() || message.tool_calls().next().is_some()) {
+        body.push(&Assistant { blocks, quirks })?;
+    }
+    for result in message.tool_results() {
+        body.push(&Tool { result, quirks })?;
+    }
+    let has_picture = blocks.iter().any(|block| matches!(block, ContentBlock::Image { .. }));
+    match message.role {
+        ChatRole::Assistant => Ok(()),
+        ChatRole::System if texts.is_empty() => Ok(()),
+        ChatRole::System => body.push(&Message { role: "system", content: texts }),
+        _ if has_picture => body.push(&Message { role: "user", content: Parts(blocks) }),
+        _ if texts.is_empty() => Ok(()),
+        _ => body.push(&Message { role: "user", content: texts }),
     }
 }
 
@@ -85,13 +82,9 @@ pub(super) const NAMES: IdRule =
     IdRule::new(64, |byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
 
 /// The message of the user in a request that would have none at all.
-pub(super) const OPENING: &[u8] =
-    br#"{"role":"user","content":"(The conversation begins with you.)"}"#;
+const OPENING: &str = "(The conversation begins with you.)";
 
-fn pictures_of_results<L: SerializeSeq>(
-    messages: &[ChatMessage],
-    list: &mut L,
-) -> Result<(), L::Error> {
+fn pictures_of_results(messages: &[ChatMessage], body: &mut Body<'_>) -> serde_json::Result<()> {
     let results = || messages.iter().flat_map(ChatMessage::tool_results);
     if results().all(|result| result.content.images.is_empty()) {
         return Ok(());
@@ -102,7 +95,7 @@ fn pictures_of_results<L: SerializeSeq>(
         let pictures = result.content.images.iter();
         parts.extend(pictures.map(|image| Part::Picture(&image.media_type, &image.data)));
     }
-    list.serialize_element(&Message { role: "user", content: parts })
+    body.push(&Message { role: "user", content: parts })
 }
 
 #[derive(serde::Serialize)]
@@ -113,12 +106,12 @@ struct Message<T> {
 
 struct Assistant<'a> {
     blocks: &'a [ContentBlock],
-    request: &'a Messages<'a>,
+    quirks: &'a Quirks,
 }
 
 impl Serialize for Assistant<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (texts, quirks) = (Texts(self.blocks), self.request.quirks);
+        let (texts, quirks) = (Texts(self.blocks), self.quirks);
         let mut message = serializer.serialize_map(None)?;
         message.serialize_entry("role", "assistant")?;
         message.serialize_entry("content", &(!texts.is_empty()).then_some(texts))?;
@@ -140,7 +133,7 @@ impl Serialize for Assistant<'_> {
                 block => behind_call = matches!(block, ContentBlock::ToolCall(_)),
             }
         }
-        let calls = Calls { blocks: self.blocks, request: self.request };
+        let calls = Calls { blocks: self.blocks, quirks };
         if !calls.is_empty() {
             message.serialize_entry("tool_calls", &calls)?;
         }
@@ -150,7 +143,7 @@ impl Serialize for Assistant<'_> {
 
 struct Calls<'a> {
     blocks: &'a [ContentBlock],
-    request: &'a Messages<'a>,
+    quirks: &'a Quirks,
 }
 
 impl Calls<'_> {
@@ -165,7 +158,7 @@ impl Serialize for Calls<'_> {
         for (at, block) in self.blocks.iter().enumerate() {
             if let ContentBlock::ToolCall(call) = block {
                 let behind = &self.blocks[at + 1..];
-                list.serialize_element(&Call { call, behind, request: self.request })?;
+                list.serialize_element(&Call { call, behind, quirks: self.quirks })?;
             }
         }
         list.end()
@@ -176,7 +169,7 @@ struct Call<'a> {
     call: &'a ToolCall,
     /// The blocks after it, which may begin with data that belongs to it.
     behind: &'a [ContentBlock],
-    request: &'a Messages<'a>,
+    quirks: &'a Quirks,
 }
 
 impl Serialize for Call<'_> {
@@ -184,12 +177,12 @@ impl Serialize for Call<'_> {
         let ToolCall { id, name, arguments } = self.call;
         let (name, arguments) = (NAMES.legal(name), ArgumentsText(arguments));
         let mut call = serializer.serialize_map(None)?;
-        call.serialize_entry("id", &self.request.quirks.call_ids.legal(id))?;
+        call.serialize_entry("id", &self.quirks.call_ids.legal(id))?;
         call.serialize_entry("type", "function")?;
         call.serialize_entry("function", &Function { name, arguments })?;
         for block in self.behind {
             let ContentBlock::ProviderData(data) = block else { break };
-            members(data, self.request.quirks, &mut call)?;
+            members(data, self.quirks, &mut call)?;
         }
         call.end()
     }

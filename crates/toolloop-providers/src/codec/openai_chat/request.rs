@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Value, json};
 use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
 
 use super::API;
-use super::messages::{Messages, NAMES, OPENING};
+use super::messages::{NAMES, write_messages};
 use crate::codec::Reading;
+use crate::codec::body;
 use crate::codec::ids::IdRule;
 use crate::codec::schema::{self, Form, Sent};
-use crate::codec::size::estimated_size;
 
 /// Where servers of this API differ in what they take.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -115,65 +116,12 @@ pub(crate) fn reading(params: &ChatParams, quirks: &Quirks) -> Reading {
 ///
 /// # Errors
 /// When a value cannot be written as JSON.
-pub fn encode(model: &str, params: &ChatParams, quirks: &Quirks) -> Result<Vec<u8>, LlmError> {
-    let failed = |error: serde_json::Error| LlmError::InvalidRequest(error.to_string().into());
-    let messages = |first| Messages { params, quirks, first };
-    let mut body = Vec::new();
-    let add = |first, list: &mut Vec<u8>| append_to_list(list, &messages(first));
-    let kept = params.encoded.extend((API, quirks), params.messages.len(), add, |list| {
-        body.reserve_exact(list.len() + HEAD_SIZE);
-        write_head(&mut body, model, params, quirks)?;
-        body.extend_from_slice(list);
-        // Without messages nothing was added; the system prompt may still stand alone.
-        if list.is_empty() { append_to_list(&mut body, &messages(0)) } else { Ok(()) }
-    });
-    match kept {
-        Some(written) => written.and_then(|head| head).map_err(failed)?,
-        None => {
-            body.reserve_exact(estimated_size(params));
-            write_head(&mut body, model, params, quirks).map_err(failed)?;
-            append_to_list(&mut body, &messages(0)).map_err(failed)?;
-        }
-    }
-    if body.ends_with(b"[") {
-        body.extend_from_slice(OPENING);
-    }
-    body.extend_from_slice(b"]}");
-    Ok(body)
+pub fn encode(model: &str, params: &ChatParams, quirks: &Quirks) -> Result<Bytes, LlmError> {
+    body::written(params, (API, quirks), |body| {
+        body.write_head(&Head { model, params, quirks }, "messages")?;
+        write_messages(params, quirks, body)
+    })
 }
-
-/// Writes the body up to the value of its last member, the messages.
-fn write_head(
-    body: &mut Vec<u8>,
-    model: &str,
-    params: &ChatParams,
-    quirks: &Quirks,
-) -> serde_json::Result<()> {
-    serde_json::to_writer(&mut *body, &Head { model, params, quirks })?;
-    // The head has at least one member, so that another can follow in place of its brace.
-    body.pop();
-    body.extend_from_slice(b",\"messages\":");
-    Ok(())
-}
-
-/// Writes messages behind those of a list that has no closing bracket yet, or begins the list.
-fn append_to_list(list: &mut Vec<u8>, messages: &Messages<'_>) -> serde_json::Result<()> {
-    let start = list.len();
-    serde_json::to_writer(&mut *list, messages)?;
-    list.pop();
-    let is_empty = list.len() == start + 1;
-    match list[..start] {
-        _ if messages.first == 0 => {}
-        _ if is_empty => list.truncate(start),
-        // Nothing before them came to anything in this API.
-        [b'['] => drop(list.remove(start)),
-        _ => list[start] = b',',
-    }
-    Ok(())
-}
-
-/// Room for what stands before the messages.
-const HEAD_SIZE: usize = 4096;
 
 struct Head<'a> {
     model: &'a str,

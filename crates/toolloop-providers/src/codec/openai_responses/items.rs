@@ -1,4 +1,4 @@
-//! [`Input`]: a conversation as the items of the API.
+//! [`write_items`]: a conversation as the items of the API.
 //!
 //! Thoughts and other items that the provider made go back whole, in their place, as far as
 //! [`select`] chooses them. The id of a text or a call is tied to the thought before it: the API
@@ -6,9 +6,8 @@
 //! pictures themselves.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
-use serde::ser::{Error, Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 use toolloop_core::{
     ChatMessage, ChatRole, ContentBlock, ImageSource, ToolCall, ToolContent, ToolResult,
@@ -16,86 +15,79 @@ use toolloop_core::{
 
 use super::Quirks;
 use super::kept::{Kept, Members};
-use super::selection::select;
+use super::selection::{WrittenIds, select};
 use crate::codec::arguments::ArgumentsText;
+use crate::codec::body::Body;
 use crate::codec::ids::IdRule;
 use crate::codec::picture::PictureUrl;
 
-/// The input of a request.
-pub(super) struct Input<'a> {
-    pub(super) messages: &'a [ChatMessage],
-    pub(super) quirks: &'a Quirks,
-}
-
-impl Serialize for Input<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
-        // Ids of items that have been written.
-        let mut ids = BTreeSet::new();
-        for message in self.messages {
-            let blocks = message.content.as_slice();
-            for result in message.tool_results() {
-                list.serialize_element(&Output(result))?;
-            }
-            match message.role {
-                ChatRole::Assistant => self.assistant(blocks, &mut ids, &mut list)?,
-                role => {
-                    let role = if role == ChatRole::System { "system" } else { "user" };
-                    let parts = Parts(blocks);
-                    if parts.iter().next().is_some() {
-                        list.serialize_element(&Message { kind: "message", role, content: parts })?;
-                    }
+/// Writes the messages. All are settled; the ids of their items are noted.
+pub(super) fn write_items(
+    messages: &[ChatMessage],
+    quirks: &Quirks,
+    body: &mut Body<'_>,
+) -> serde_json::Result<()> {
+    let mut ids = WrittenIds::behind(body.notes());
+    for message in messages.get(body.settled()..).unwrap_or_default() {
+        let blocks = message.content.as_slice();
+        for result in message.tool_results() {
+            body.push(&Output(result))?;
+        }
+        match message.role {
+            ChatRole::Assistant => write_reply(blocks, quirks, &mut ids, body)?,
+            role => {
+                let role = if role == ChatRole::System { "system" } else { "user" };
+                let parts = Parts(blocks);
+                if parts.iter().next().is_some() {
+                    body.push(&Message { kind: "message", role, content: parts })?;
                 }
             }
         }
-        list.end()
     }
+    body.settle(messages.len(), ids.into_new());
+    Ok(())
 }
 
-impl Input<'_> {
-    fn assistant<'a, L: SerializeSeq>(
-        &self,
-        blocks: &'a [ContentBlock],
-        ids: &mut BTreeSet<Cow<'a, str>>,
-        list: &mut L,
-    ) -> Result<(), L::Error> {
-        let choices = select(blocks, self.quirks, ids);
-        let mut thought = Cow::Borrowed("");
-        for (at, (block, choice)) in blocks.iter().zip(choices).enumerate() {
-            if !choice.goes_back {
-                continue;
-            }
-            // A caller may have moved them behind another item, or taken their thought out.
-            let mut members = |foreign: &str| {
-                let mut members = Members::behind(&blocks[at + 1..], &self.quirks.origin);
-                let is_tied =
-                    choice.is_tied && members.thought.as_ref().is_none_or(|id| *id == thought);
-                members.id = members.id.filter(|id| {
-                    is_tied && !id.get().starts_with(foreign) && ids.insert(id.get().into())
-                });
-                members
-            };
-            match block {
-                ContentBlock::Text(text) => {
-                    list.serialize_element(&Said { text, members: members("\"fc_") })?;
-                }
-                ContentBlock::ToolCall(call) => {
-                    list.serialize_element(&Call { call, members: members("\"msg_") })?;
-                }
-                ContentBlock::ProviderData(data) => {
-                    let kept = Kept::of_block(block, &self.quirks.origin);
-                    if let Some(kept) = kept.filter(Kept::is_thought) {
-                        thought = kept.id.0;
-                    }
-                    let item: &RawValue =
-                        serde_json::from_str(&data.data).map_err(L::Error::custom)?;
-                    list.serialize_element(item)?;
-                }
-                _ => {}
-            }
+fn write_reply(
+    blocks: &[ContentBlock],
+    quirks: &Quirks,
+    ids: &mut WrittenIds,
+    body: &mut Body<'_>,
+) -> serde_json::Result<()> {
+    let choices = select(blocks, quirks, ids);
+    let mut thought = Cow::Borrowed("");
+    for (at, (block, choice)) in blocks.iter().zip(choices).enumerate() {
+        if !choice.goes_back {
+            continue;
         }
-        Ok(())
+        // A caller may have moved them behind another item, or taken their thought out.
+        let mut members = |foreign: &str| {
+            let mut members = Members::behind(&blocks[at + 1..], &quirks.origin);
+            let is_tied =
+                choice.is_tied && members.thought.as_ref().is_none_or(|id| *id == thought);
+            members.id = members
+                .id
+                .filter(|id| is_tied && !id.get().starts_with(foreign) && ids.insert(id.get()));
+            members
+        };
+        match block {
+            ContentBlock::Text(text) => {
+                body.push(&Said { text, members: members("\"fc_") })?;
+            }
+            ContentBlock::ToolCall(call) => {
+                body.push(&Call { call, members: members("\"msg_") })?;
+            }
+            ContentBlock::ProviderData(data) => {
+                let kept = Kept::of_block(block, &quirks.origin);
+                if let Some(kept) = kept.filter(Kept::is_thought) {
+                    thought = kept.id.0;
+                }
+                body.push(&serde_json::from_str::<&RawValue>(&data.data)?)?;
+            }
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 #[derive(serde::Serialize)]

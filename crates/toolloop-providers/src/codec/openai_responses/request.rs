@@ -2,19 +2,20 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use toolloop_core::{ChatParams, JsonSchema, LlmError, ToolChoice, ToolDefinition};
 
 use super::API;
-use super::items::{Input, WORDS};
+use super::items::{WORDS, write_items};
 use crate::codec::Reading;
+use crate::codec::body;
 use crate::codec::schema::{self, Form, Sent};
-use crate::codec::size::estimated_size;
 use crate::models::KnownModel;
 
 /// What a model and its server take.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Quirks {
     /// Whether the model reasons. Only then its thoughts may be asked for, or an effort named.
@@ -80,20 +81,21 @@ pub(crate) fn reading(params: &ChatParams, quirks: &Quirks) -> Reading {
 ///
 /// # Errors
 /// When a value cannot be written as JSON.
-pub fn encode(model: &str, params: &ChatParams, quirks: &Quirks) -> Result<Vec<u8>, LlmError> {
-    let mut body = Vec::with_capacity(estimated_size(params));
-    serde_json::to_writer(&mut body, &Body { model, params, quirks })
-        .map_err(|error| LlmError::InvalidRequest(error.to_string().into()))?;
-    Ok(body)
+pub fn encode(model: &str, params: &ChatParams, quirks: &Quirks) -> Result<Bytes, LlmError> {
+    body::written(params, (API, quirks), |body| {
+        body.write_head(&Head { model, params, quirks }, "input")?;
+        write_items(&params.messages, quirks, body)
+    })
 }
 
-struct Body<'a> {
+struct Head<'a> {
     model: &'a str,
     params: &'a ChatParams,
     quirks: &'a Quirks,
 }
 
-impl Serialize for Body<'_> {
+/// All but the input.
+impl Serialize for Head<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { model, params, quirks } = self;
         let mut body = serializer.serialize_map(None)?;
@@ -136,7 +138,6 @@ impl Serialize for Body<'_> {
         if let Some(system) = params.system.as_deref().filter(|text| !text.is_empty()) {
             body.serialize_entry("instructions", system)?;
         }
-        body.serialize_entry("input", &Input { messages: &params.messages, quirks })?;
         body.end()
     }
 }

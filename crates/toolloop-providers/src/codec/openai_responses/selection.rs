@@ -4,13 +4,11 @@
 //! also refuses an item that stands there twice, and a call of a tool that the provider did not
 //! run itself, without its outcome.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-
 use toolloop_core::ContentBlock;
 
 use super::Quirks;
 use super::kept::Kept;
+use crate::codec::ids::fnv1a;
 
 /// What becomes of a block.
 #[derive(Default)]
@@ -22,13 +20,13 @@ pub(super) struct Choice {
 }
 
 /// Chooses among the blocks of one reply; `ids` are those of items that went back before.
-pub(super) fn select<'a>(
-    blocks: &'a [ContentBlock],
+pub(super) fn select(
+    blocks: &[ContentBlock],
     quirks: &Quirks,
-    ids: &mut BTreeSet<Cow<'a, str>>,
+    ids: &mut WrittenIds,
 ) -> Vec<Choice> {
     let mut choices: Vec<_> = blocks.iter().map(|_| Choice::default()).collect();
-    let mut is_new = |id: Cow<'a, str>| id.is_empty() || ids.insert(id);
+    let mut is_new = |id: &str| id.is_empty() || ids.insert(id);
     // From the end: whether the item behind goes back, and where the next thought stands, up to
     // which items are tied to the one before.
     let (mut is_followed, mut next_thought) = (false, blocks.len());
@@ -40,7 +38,7 @@ pub(super) fn select<'a>(
             (_, Some(thought)) if thought.is_thought() => {
                 let is_encrypted = thought.is_encrypted();
                 let is_taken = is_encrypted || quirks.open_thoughts && thought.is_open();
-                let goes_back = is_taken && is_followed && is_new(thought.id.0);
+                let goes_back = is_taken && is_followed && is_new(&thought.id.0);
                 for item in &mut choices[at + 1..next_thought] {
                     item.is_tied = goes_back && is_encrypted;
                 }
@@ -48,10 +46,37 @@ pub(super) fn select<'a>(
                 next_thought = at;
                 continue;
             }
-            (_, Some(item)) => item.is_whole_among(blocks, &quirks.origin) && is_new(item.id.0),
+            (_, Some(item)) => item.is_whole_among(blocks, &quirks.origin) && is_new(&item.id.0),
         };
         choices[at].goes_back = goes_back;
         is_followed = goes_back;
     }
     choices
+}
+
+/// Ids of items that have been written, as hashes: an id goes back once.
+pub(super) struct WrittenIds {
+    hashes: Vec<u64>,
+    /// How many of them are those of settled messages.
+    settled: usize,
+}
+
+impl WrittenIds {
+    pub(super) fn behind(settled: &[u64]) -> Self {
+        Self { hashes: settled.to_vec(), settled: settled.len() }
+    }
+
+    /// Whether it is new.
+    pub(super) fn insert(&mut self, id: &str) -> bool {
+        let hash = fnv1a(id.as_bytes());
+        let is_new = !self.hashes.contains(&hash);
+        if is_new {
+            self.hashes.push(hash);
+        }
+        is_new
+    }
+
+    pub(super) fn into_new(mut self) -> Vec<u64> {
+        self.hashes.split_off(self.settled)
+    }
 }

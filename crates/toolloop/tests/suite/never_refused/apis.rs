@@ -1,5 +1,6 @@
 //! [`Api`]: every codec, and the strict judge of what it writes.
 
+use bytes::Bytes;
 use serde_json::Value;
 use toolloop::provider::codec::{anthropic, gemini, ollama, openai_chat, openai_responses};
 use toolloop::{ChatParams, LlmError};
@@ -8,13 +9,13 @@ use toolloop_fake::Refusal;
 /// A codec with one set of quirks.
 pub(crate) struct Api {
     pub(crate) name: &'static str,
-    pub(crate) encode: fn(&ChatParams) -> Result<Vec<u8>, LlmError>,
+    pub(crate) encode: fn(&ChatParams) -> Result<Bytes, LlmError>,
     judge: fn(&Value) -> Result<(), Refusal>,
 }
 
 impl Api {
     /// Encodes a request and has it judged; gives its bytes.
-    pub(crate) fn ask(&self, params: &ChatParams) -> Result<Vec<u8>, String> {
+    pub(crate) fn ask(&self, params: &ChatParams) -> Result<Bytes, String> {
         let said = |what: String| format!("{}: {what}", self.name);
         let body = (self.encode)(params).map_err(|error| said(error.to_string()))?;
         let text = str::from_utf8(&body).map_err(|error| said(error.to_string()))?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::json;
-use toolloop::{ChatMessage, ChatParams, ToolChoice, ToolDefinition};
+use toolloop::{ChatMessage, ChatParams, StopReason, StreamEvent, ToolChoice, ToolDefinition};
 use toolloop_core::effect::{
     Action, ApprovalOutcome, Effect, EffectKey, LoopVerdict, Outcome, PipelineOutcome, ToolOutcome,
 };
@@ -18,7 +18,7 @@ use toolloop_core::{
 
 use super::choices::Choices;
 use super::messages::{edit, messages, tool_content};
-use super::replies::reply;
+use super::replies::{id, reply};
 
 /// Plays a history of some runs, each with the messages that the one before has left.
 ///
@@ -39,7 +39,7 @@ pub(crate) fn play(
     for _ in 0..=choices.below(3) {
         let config = config(choices);
         let params = params(choices, std::mem::take(&mut conversation));
-        conversation = drive(Run::new(config, params), choices, judge)?;
+        conversation = drive(Run::new(config, params), choices, Pace::Short, judge)?;
         if !keeps_grammar(&conversation) {
             return Err(format!("the conversation that was left is not valid: {conversation:#?}"));
         }
@@ -52,6 +52,38 @@ pub(crate) fn play(
     Ok(())
 }
 
+/// Plays one long run that begins with many messages.
+///
+/// # Errors
+/// What `judge` says of a request.
+pub(crate) fn play_long(
+    choices: &mut Choices,
+    judge: &mut impl FnMut(&ChatParams, &mut Choices) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut conversation = messages(choices);
+    let words = ["Go on.", "Look again.", "And then?"];
+    conversation.extend((0..8).flat_map(|_| {
+        [ChatMessage::user(choices.pick(&words)), ChatMessage::assistant(choices.pick(&words))]
+    }));
+    conversation.extend(messages(choices));
+    let config = RunConfig {
+        max_iterations: 60,
+        has_stop_when: false,
+        loop_detection: None,
+        loop_detector: None,
+        ..config(choices)
+    };
+    let params = params(choices, conversation);
+    drive(Run::new(config, params), choices, Pace::Long, judge).map(drop)
+}
+
+/// How soon a run ends.
+#[derive(Clone, Copy, PartialEq)]
+enum Pace {
+    Short,
+    Long,
+}
+
 struct AtWork {
     action: Action,
     assembler: Option<ReplyAssembler>,
@@ -61,10 +93,12 @@ struct AtWork {
 fn drive(
     mut run: Run,
     choices: &mut Choices,
+    pace: Pace,
     judge: &mut impl FnMut(&ChatParams, &mut Choices) -> Result<(), String>,
 ) -> Result<Vec<ChatMessage>, String> {
+    let inputs = if pace == Pace::Long { 400 } else { 100 };
     let mut at_work: BTreeMap<EffectKey, AtWork> = BTreeMap::new();
-    for _ in 0..100 {
+    for _ in 0..inputs {
         let is_yielded = loop {
             match run.poll_output() {
                 Output::Event(_) => {}
@@ -90,6 +124,7 @@ fn drive(
             }
         };
         match choices.below(60) {
+            58 | 59 if pace == Pace::Long && !choices.one_in(8) => {}
             // The process dies: another goes on from the stored run, or with its messages.
             58 => {
                 let stored = serde_json::to_string(&run).map_err(|error| error.to_string())?;
@@ -102,8 +137,8 @@ fn drive(
             _ => {}
         }
         let input = match is_yielded {
-            true => after_yield(choices, &run),
-            false => meanwhile(choices, &run, &mut at_work),
+            true => after_yield(choices, &run, pace),
+            false => meanwhile(choices, &run, &mut at_work, pace),
         };
         let edited = match &input {
             Input::ReplaceMessages(messages) => Some(messages.clone()),
@@ -127,8 +162,9 @@ fn begin(run: &Run, effect: Effect) -> AtWork {
     AtWork { action: effect.action, assembler, is_aborted: false }
 }
 
-fn after_yield(choices: &mut Choices, run: &Run) -> Input {
+fn after_yield(choices: &mut Choices, run: &Run, pace: Pace) -> Input {
     match choices.below(8) {
+        4 | 7 if pace == Pace::Long && !choices.one_in(8) => Input::Continue,
         0..=2 => Input::Continue,
         3 => Input::Inject(messages(choices)),
         4 => Input::ReplaceMessages(messages(choices)),
@@ -141,8 +177,14 @@ fn after_yield(choices: &mut Choices, run: &Run) -> Input {
     }
 }
 
-fn meanwhile(choices: &mut Choices, run: &Run, at_work: &mut BTreeMap<EffectKey, AtWork>) -> Input {
+fn meanwhile(
+    choices: &mut Choices,
+    run: &Run,
+    at_work: &mut BTreeMap<EffectKey, AtWork>,
+    pace: Pace,
+) -> Input {
     match choices.below(24) {
+        23 if pace == Pace::Long && !choices.one_in(8) => {}
         20 => return Input::OfferTools(params(choices, Vec::new()).tools.unwrap_or_default()),
         21..=22 => return Input::Inject(messages(choices)),
         23 => return end(choices),
@@ -158,7 +200,7 @@ fn meanwhile(choices: &mut Choices, run: &Run, at_work: &mut BTreeMap<EffectKey,
     // What was over before it was cut says what it did.
     let outcome = match work.is_aborted && !choices.one_in(4) {
         true => cut(choices, work),
-        false => outcome(choices, run, work),
+        false => outcome(choices, run, work, pace),
     };
     Input::Outcome { key, outcome }
 }
@@ -181,11 +223,11 @@ fn cut(choices: &mut Choices, work: AtWork) -> Outcome {
     Outcome::Cut { partial, usage: None, duration: None }
 }
 
-fn outcome(choices: &mut Choices, run: &Run, work: AtWork) -> Outcome {
+fn outcome(choices: &mut Choices, run: &Run, work: AtWork, pace: Pace) -> Outcome {
     match work.action {
         Action::CallModel | Action::Summarize => {
             let assembler = work.assembler.unwrap_or_else(|| run.assembler());
-            said(choices, assembler)
+            said(choices, assembler, pace)
         }
         Action::ReadForceMask => Outcome::ForceMask(BTreeSet::from_iter(
             choices.list(2, |choices| choices.below(4) as u32),
@@ -220,13 +262,21 @@ fn outcome(choices: &mut Choices, run: &Run, work: AtWork) -> Outcome {
 }
 
 /// Assembles a reply as a driver does, and notes calls that fit no schema.
-fn said(choices: &mut Choices, mut assembler: ReplyAssembler) -> Outcome {
-    for event in reply(choices) {
+fn said(choices: &mut Choices, mut assembler: ReplyAssembler, pace: Pace) -> Outcome {
+    let mut events = reply(choices);
+    let goes_on = pace == Pace::Long && !choices.one_in(16);
+    if goes_on {
+        events.retain(|event| !matches!(event, StreamEvent::Done { .. }));
+        let (index, id, name) = (99, id(choices), choices.pick(&TOOLS).to_owned());
+        let call = StreamEvent::ToolCallStart { index, id, name };
+        events.extend([call, StreamEvent::Done { stop_reason: StopReason::ToolUse }]);
+    }
+    for event in events {
         if let Err(failure) = assembler.push(event) {
             return assembler.fail(failure);
         }
     }
-    if choices.one_in(16) {
+    if !goes_on && choices.one_in(16) {
         return assembler.fail(Failure::StreamInterrupted { message: "reset".into() });
     }
     let mut outcome = assembler.finish();

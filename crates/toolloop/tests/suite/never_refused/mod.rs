@@ -16,11 +16,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use toolloop::ChatParams;
+use bytes::Bytes;
+use toolloop::{ChatMessage, ChatParams};
+use toolloop_core::transcript::keeps_grammar;
 
-use apis::APIS;
+use apis::{APIS, Api};
 use choices::{Choices, smallest};
-use history::play;
+use history::{play, play_long};
 
 #[test]
 fn whatever_happened_the_next_request_is_taken() {
@@ -57,13 +59,80 @@ fn whatever_happened_the_next_request_is_taken() {
     let requests = requests.into_inner();
     println!("{histories} histories, {requests} requests, {:?}", begin.elapsed());
     let failures = failures.into_inner().expect("nobody panicked with it");
-    let told: Vec<String> = failures.into_iter().map(|(kind, failed)| failed.tell(&kind)).collect();
+    let told = failures.into_iter().map(|(kind, failed)| {
+        failed.tell(&kind, |choices, last| {
+            play(choices, &mut |params, model| {
+                *last = Some(params.messages.clone());
+                judge(params, model).map(drop)
+            })
+        })
+    });
+    let told: Vec<String> = told.collect();
     assert!(told.is_empty(), "{}", told.join("\n\n"));
     for (turn, seen) in TURNS.iter().zip(seen) {
         let seen = seen.into_inner();
         println!("{seen} with: {turn}");
         assert!(seen > 0 || histories < USUAL_HISTORIES, "no request has: {turn}");
     }
+}
+
+/// A run keeps what it has sent; a clone of its request is encoded anew. Both are the same bytes,
+/// whatever was said, masked, left out, injected or edited, and whoever still has bytes of before.
+#[test]
+fn what_was_kept_is_what_would_be_encoded_anew() {
+    let first = number("TOOLLOOP_SEED").unwrap_or(1);
+    let histories = number("TOOLLOOP_HISTORIES").unwrap_or(USUAL_HISTORIES) / 2;
+    let variants: Vec<&Api> = APIS.iter().copied().flatten().collect();
+    let (next, requests) = (AtomicU64::new(first), AtomicU64::new(0));
+    let failures: Mutex<BTreeMap<String, Failed>> = Mutex::default();
+    let play = |choices: &mut Choices, last: &mut Option<Vec<ChatMessage>>| {
+        let api = choices.pick(&variants);
+        let mut held: Vec<(Bytes, Bytes)> = Vec::new();
+        let played = play_long(choices, &mut |params, choices| {
+            requests.fetch_add(1, Relaxed);
+            *last = Some(params.messages.clone());
+            let encode = |params| (api.encode)(params).map_err(|error| error.to_string());
+            let (kept, anew) = (encode(params)?, encode(&params.clone())?);
+            if kept != anew {
+                let (kept, anew) = (kept.escape_ascii(), anew.escape_ascii());
+                return Err(format!("{}: kept and anew\n{kept}\n{anew}", api.name));
+            }
+            let grammar = params.encoded.keep_grammar(&params.messages);
+            if grammar != keeps_grammar(&params.messages) {
+                return Err(format!("{}: the grammar seems {grammar}", api.name));
+            }
+            if choices.one_in(4) {
+                held.push((kept, anew));
+            }
+            Ok(())
+        });
+        let changed = held.iter().any(|(kept, anew)| kept != anew);
+        played.and(if changed { Err(format!("{}: bytes were changed", api.name)) } else { Ok(()) })
+    };
+    let work = || {
+        while let seed = next.fetch_add(1, Relaxed)
+            && seed < first + histories
+        {
+            let mut choices = Choices::random(seed);
+            if let Err(what) = play(&mut choices, &mut None) {
+                let tape = choices.into_tape();
+                let mut failures = failures.lock().expect("nobody panics with it");
+                failures.entry(kind(&what)).or_insert(Failed { seed, tape, times: 0 }).times += 1;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let failures = failures.into_inner().expect("nobody panicked with it");
+    let told = failures.into_iter().map(|(kind, failed)| failed.tell(&kind, play));
+    let told: Vec<String> = told.collect();
+    assert!(told.is_empty(), "{}", told.join("\n\n"));
+    let requests = requests.into_inner();
+    println!("{histories} histories, {requests} requests");
+    assert!(requests > 5 * histories, "{requests} requests of {histories} histories");
 }
 
 /// Has every API judge a request, and gives the first one's body; `model` says which variant of
@@ -79,7 +148,7 @@ fn judge(params: &ChatParams, model: usize) -> Result<String, String> {
         }
         first.get_or_insert(body);
     }
-    Ok(String::from_utf8(first.unwrap_or_default()).expect("it was judged"))
+    Ok(String::from_utf8(first.unwrap_or_default().into()).expect("it was judged"))
 }
 
 /// The first history that failed in one way.
@@ -90,14 +159,15 @@ struct Failed {
 }
 
 impl Failed {
-    fn tell(self, expected: &str) -> String {
+    fn tell(
+        self,
+        expected: &str,
+        play: impl Fn(&mut Choices, &mut Option<Vec<ChatMessage>>) -> Result<(), String>,
+    ) -> String {
         let Self { seed, tape, times } = self;
         let run = |tape: &[u32]| {
             let mut last = None;
-            let played = play(&mut Choices::replay(tape.to_vec()), &mut |params, model| {
-                last = Some(params.messages.clone());
-                judge(params, model).map(drop)
-            });
+            let played = play(&mut Choices::replay(tape.to_vec()), &mut last);
             played.err().map(|what| (what, last))
         };
         let tape =
