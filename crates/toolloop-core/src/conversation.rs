@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::chat::{ChatMessage, ChatRole, ContentBlock, ToolResult};
+use crate::counted::Counted;
 use crate::encoded::EncodedMessages;
 use crate::gap::{self, Gap};
 use crate::params::{ChatParams, ToolChoice, ToolDefinition};
@@ -29,6 +30,9 @@ pub(crate) struct Conversation {
     /// What the request does not show, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gaps: Vec<Gap>,
+    /// The tokens of the request.
+    #[serde(skip)]
+    counted: Counted,
 }
 
 /// A result that stands whole in the request and may be masked later.
@@ -49,11 +53,17 @@ impl Conversation {
         let ids = params.messages.iter().flat_map(ChatMessage::tool_calls);
         let ids = Arc::new(ids.map(|call| call.id.clone()).collect());
         let (whole, masked, gaps) = (VecDeque::new(), BTreeMap::new(), Vec::new());
-        (Self { params: Arc::new(params), ids, whole, masked, gaps }, repairs)
+        let (params, counted) = (Arc::new(params), Counted::default());
+        (Self { params, ids, whole, masked, gaps, counted }, repairs)
     }
 
     pub(crate) fn params(&self) -> &Arc<ChatParams> {
         &self.params
+    }
+
+    /// Estimated tokens of the request.
+    pub(crate) fn tokens(&mut self) -> u32 {
+        self.counted.tokens(&self.params)
     }
 
     pub(crate) fn ids(&self) -> Arc<BTreeSet<String>> {
@@ -228,6 +238,7 @@ impl Conversation {
             params.tool_choice = None;
         }
         params.tools = Some(tools);
+        self.counted.forget_frame();
     }
 
     /// Lets the model see its tools but call none.
@@ -262,9 +273,10 @@ impl Conversation {
         params.messages.len() - 1
     }
 
-    /// The params, to change their messages from `first` on. What was encoded of the messages
-    /// before it is kept.
+    /// The params, to change their messages from `first` on. What was encoded and counted of the
+    /// messages before it is kept.
     fn edit(&mut self, first: usize) -> &mut ChatParams {
+        self.counted.cut_back(first);
         let params = Arc::make_mut(&mut self.params);
         if params.messages.len() >= KEPT_FROM {
             params.encoded.keep();

@@ -20,6 +20,7 @@ mod assembler;
 pub mod chat;
 mod checked;
 mod conversation;
+mod counted;
 pub mod depth;
 pub mod dialect;
 pub mod effect;

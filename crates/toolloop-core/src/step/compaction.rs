@@ -16,7 +16,7 @@ use crate::event::LoopEvent;
 use crate::params::ChatParams;
 use crate::policy::compaction::{CompactionConfig, CompactionMethod, surplus};
 use crate::policy::masking::estimate_tokens;
-use crate::policy::window::{frame_tokens, message_tokens, request_tokens};
+use crate::policy::window::{frame_tokens, message_tokens};
 use crate::policy::{pruning, summary};
 use crate::run::Shared;
 
@@ -110,14 +110,14 @@ impl AwaitingSummary {
         if size >= stands_for {
             return Err("the summary was no shorter than what it sums up".to_owned());
         }
-        let tokens_before = request_tokens(shared.conversation.params());
+        let tokens_before = shared.conversation.tokens();
         let rest = tokens_before.saturating_sub(stands_for);
         // Where the rest alone is too much, the summary is not to blame.
         if rest <= config.threshold && size > config.threshold - rest {
             return Err("the summary was too long for the request".to_owned());
         }
         let hidden_count = shared.hide(self.ranges.clone(), note);
-        let tokens_after = request_tokens(shared.conversation.params());
+        let tokens_after = shared.conversation.tokens();
         // Until a request is short enough: what stays too long is not summed up each time.
         shared.truncates_only = true;
         shared.event(LoopEvent::Compacted {
@@ -148,7 +148,7 @@ fn prune(shared: &mut Shared) {
 
 /// Leaves out what is still too much. `fault` is why there is no summary.
 fn truncate(shared: &mut Shared, config: CompactionConfig, fault: Option<String>) {
-    let tokens_before = request_tokens(shared.conversation.params());
+    let tokens_before = shared.conversation.tokens();
     let (mut hidden_count, mut tokens_after) = (0, tokens_before);
     if tokens_before > config.threshold {
         let notes = shared.notes();
@@ -158,7 +158,7 @@ fn truncate(shared: &mut Shared, config: CompactionConfig, fault: Option<String>
         // What holds no more than the line that would stand for it may as well stay.
         if shared.tokens_in(&ranges) > estimate_tokens(&note) {
             hidden_count = shared.hide(ranges, note);
-            tokens_after = request_tokens(shared.conversation.params());
+            tokens_after = shared.conversation.tokens();
         }
     }
     shared.truncates_only &= tokens_after > config.threshold;
@@ -175,8 +175,8 @@ fn truncate(shared: &mut Shared, config: CompactionConfig, fault: Option<String>
 }
 
 impl Shared {
-    fn is_too_long(&self, config: CompactionConfig) -> bool {
-        request_tokens(self.conversation.params()) > config.threshold
+    fn is_too_long(&mut self, config: CompactionConfig) -> bool {
+        self.conversation.tokens() > config.threshold
     }
 
     /// What is to go, so that the rest and a note of so many tokens keep to the target.
