@@ -53,7 +53,6 @@ struct Written<'a> {
 
 impl Written<'_> {
     fn stream(&self, end_marker: bool) -> Answer {
-        let Message { reasoning, text, calls, .. } = &self.message;
         let usage = self.usage();
         let mut start = self.envelope();
         start["usage"] = match usage {
@@ -64,30 +63,7 @@ impl Written<'_> {
             None => json!({}),
         };
         let mut events = vec![event(&json!({"type": "message_start", "message": start}))];
-        let mut blocks: Vec<(Value, Vec<Value>)> = Vec::new();
-        if !reasoning.is_empty() {
-            let thoughts = self.chunk.split(reasoning).into_iter();
-            let mut deltas: Vec<_> = thoughts
-                .map(|piece| json!({"type": "thinking_delta", "thinking": piece}))
-                .collect();
-            deltas.push(json!({"type": "signature_delta", "signature": signature(reasoning)}));
-            let block = json!({"type": "thinking", "thinking": "", "signature": ""});
-            blocks.push((block, deltas));
-        }
-        if !text.is_empty() {
-            let pieces = self.chunk.split(text).into_iter();
-            let deltas = pieces.map(|piece| json!({"type": "text_delta", "text": piece}));
-            blocks.push((json!({"type": "text", "text": ""}), deltas.collect()));
-        }
-        for (at, call) in calls.iter().enumerate() {
-            let pieces = call.chunk.split(&call.arguments).into_iter();
-            // The real server begins with an empty piece.
-            let pieces = std::iter::once("").chain(pieces);
-            let deltas =
-                pieces.map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
-            blocks.push((self.call(at, call, json!({})), deltas.collect()));
-        }
-        for (index, (block, deltas)) in blocks.into_iter().enumerate() {
+        for (index, (block, deltas)) in self.blocks().into_iter().enumerate() {
             events.push(event(&json!({
                 "type": "content_block_start", "index": index, "content_block": block,
             })));
@@ -111,8 +87,37 @@ impl Written<'_> {
         if end_marker {
             events.push(event(&json!({"type": "message_stop"})));
         }
-        let filler = filler(usize::from(!reasoning.is_empty()));
+        let filler = filler(usize::from(!self.message.reasoning.is_empty()));
         Answer::stream("text/event-stream; charset=utf-8", events, filler)
+    }
+
+    /// Each block as it begins, and its deltas.
+    fn blocks(&self) -> Vec<(Value, Vec<Value>)> {
+        let Message { reasoning, text, calls, .. } = &self.message;
+        let mut blocks = Vec::new();
+        if !reasoning.is_empty() {
+            let thoughts = self.chunk.split(reasoning).into_iter();
+            let mut deltas: Vec<_> = thoughts
+                .map(|piece| json!({"type": "thinking_delta", "thinking": piece}))
+                .collect();
+            deltas.push(json!({"type": "signature_delta", "signature": signature(reasoning)}));
+            let block = json!({"type": "thinking", "thinking": "", "signature": ""});
+            blocks.push((block, deltas));
+        }
+        if !text.is_empty() {
+            let pieces = self.chunk.split(text).into_iter();
+            let deltas = pieces.map(|piece| json!({"type": "text_delta", "text": piece}));
+            blocks.push((json!({"type": "text", "text": ""}), deltas.collect()));
+        }
+        for (at, call) in calls.iter().enumerate() {
+            let pieces = call.chunk.split(&call.arguments).into_iter();
+            // The real server begins with an empty piece.
+            let pieces = std::iter::once("").chain(pieces);
+            let deltas =
+                pieces.map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
+            blocks.push((self.call(at, call, json!({})), deltas.collect()));
+        }
+        blocks
     }
 
     fn whole(&self) -> Answer {
