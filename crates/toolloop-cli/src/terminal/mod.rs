@@ -1,6 +1,6 @@
 //! What a person sees: rendered Markdown, one line per tool, live lines at the bottom.
 //!
-//! Everything here but `face`, `keys` and `screen` is pure: it makes lines, somebody else prints them.
+//! Everything here but `face`, `keys`, `page` and `screen` is pure: it makes lines, somebody else prints them.
 
 pub(crate) mod approval;
 pub(crate) mod consent;
@@ -11,6 +11,8 @@ pub(crate) mod line_editor;
 pub(crate) mod live;
 pub(crate) mod markdown;
 mod markdown_block;
+mod notes;
+mod page;
 pub(crate) mod paint;
 pub(crate) mod question;
 pub(crate) mod screen;
