@@ -208,6 +208,18 @@ pub(crate) enum DialectName {
     Native,
 }
 
+impl DialectName {
+    /// As the user writes it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Xml => "xml",
+            Self::Caret => "caret",
+            Self::Auto => "auto",
+            Self::Native => "native",
+        }
+    }
+}
+
 impl From<DialectName> for Dialect {
     fn from(name: DialectName) -> Self {
         match name {

@@ -81,7 +81,8 @@ impl Plan {
         let chosen = choose_and_serve(&settings, environment).await?;
         let connection = Connection::to(&chosen.target)?;
         let limit = args.one_tool.then_some(ToolLimit::One);
-        let provider = connection.speaking(args.dialect.unwrap_or_default().into(), limit);
+        let dialect = settings.dialect.as_ref().map(|dialect| dialect.value).unwrap_or_default();
+        let provider = connection.speaking(dialect.into(), limit);
         let servers_agreed = args.mcp;
         Ok(Self {
             chosen,

@@ -13,7 +13,7 @@ use secrecy::SecretString;
 use toolloop::tool::ApprovalRule;
 use toolloop_providers::Price;
 
-use crate::args::{ModelsArgs, RunArgs, SandboxMode, Yes, names};
+use crate::args::{DialectName, ModelsArgs, RunArgs, SandboxMode, Yes, names};
 use crate::origin::{Origin, Owner, Sourced};
 use crate::report::Report;
 use crate::settings_file;
@@ -30,6 +30,7 @@ pub(crate) struct Settings {
     pub(crate) yes: Option<Sourced<Yes>>,
     pub(crate) sandbox: Option<Sourced<SandboxMode>>,
     pub(crate) writable: Option<Sourced<Vec<String>>>,
+    pub(crate) dialect: Option<Sourced<DialectName>>,
     pub(crate) approvals: Approvals,
     /// By name of the provider.
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
@@ -89,6 +90,9 @@ impl Settings {
             sandbox: args
                 .sandbox
                 .map(|mode| Sourced::new(mode, origin("sandbox", "--sandbox", "TOOLLOOP_SANDBOX"))),
+            dialect: args
+                .dialect
+                .map(|name| Sourced::new(name, origin("dialect", "--dialect", "TOOLLOOP_DIALECT"))),
             ..Self::default()
         };
         Ok(flags.over(Self::of_files(environment)?))
@@ -143,6 +147,7 @@ impl Settings {
             yes: self.yes.or(weaker.yes),
             sandbox: self.sandbox.or(weaker.sandbox),
             writable: self.writable.or(weaker.writable),
+            dialect: self.dialect.or(weaker.dialect),
             approvals: self.approvals,
             providers: self.providers,
             prices,

@@ -6,6 +6,7 @@
 //! timeout = "5m"
 //! sandbox = "network"
 //! writable = ["~/.cache"]
+//! dialect = "xml"
 //!
 //! [openai]
 //! api_key = "sk-..."
@@ -73,7 +74,7 @@ fn parse(text: &str, path: &Path, owner: Owner) -> Result<Settings, Report> {
                 settings.yes = Some(file.yes(value)?);
             }
             "sandbox" => {
-                let mode = file.sandbox(value)?;
+                let mode = file.one_of(value)?;
                 if mode.value != SandboxMode::Strict {
                     file.only_in_own_file(key, "open the sandbox", "--sandbox")?;
                 }
@@ -83,6 +84,7 @@ fn parse(text: &str, path: &Path, owner: Owner) -> Result<Settings, Report> {
                 file.only_in_own_file(key, "open the sandbox", "--sandbox")?;
                 settings.writable = Some(file.strings(value)?);
             }
+            "dialect" => settings.dialect = Some(file.one_of(value)?),
             "approvals" => settings.approvals = file.approvals(value)?,
             "prices" => settings.prices = file.prices(value)?,
             name => match PROVIDERS.iter().find(|provider| provider.name == name) {
@@ -100,7 +102,7 @@ fn parse(text: &str, path: &Path, owner: Owner) -> Result<Settings, Report> {
     Ok(settings)
 }
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "model",
     "base_url",
     "tools",
@@ -110,6 +112,7 @@ const KEYS: [&str; 11] = [
     "yes",
     "sandbox",
     "writable",
+    "dialect",
     "approvals",
     "prices",
 ];
@@ -249,15 +252,19 @@ impl File<'_> {
         }
     }
 
-    fn sandbox(&self, value: &Value<'_>) -> Result<Sourced<SandboxMode>, Report> {
+    /// A word of those that the flag takes.
+    fn one_of<T: ValueEnum>(&self, value: &Value<'_>) -> Result<Sourced<T>, Report> {
         let text = self.string(value)?;
-        match SandboxMode::from_str(&text.value, false) {
-            Ok(mode) => Ok(text.map(|_| mode)),
-            Err(_) => Err(self.wrong(
-                value.span().start,
-                format!("expected strict, network or off, found `{}`", text.value),
-            )),
-        }
+        T::from_str(&text.value, false).map(|word| self.sourced(value, word)).map_err(|_| {
+            let words = T::value_variants().iter().filter_map(T::to_possible_value);
+            let words: Vec<_> = words.map(|word| word.get_name().to_owned()).collect();
+            let what = match words.split_last() {
+                Some((last, [])) => last.clone(),
+                Some((last, others)) => format!("{} or {last}", others.join(", ")),
+                None => "nothing".to_owned(),
+            };
+            self.wrong(value.span().start, format!("expected {what}, found `{}`", text.value))
+        })
     }
 
     fn sourced<T>(&self, value: &Value<'_>, inner: T) -> Sourced<T> {
@@ -322,6 +329,7 @@ mod tests {
     use secrecy::ExposeSecret;
 
     use super::*;
+    use crate::args::DialectName;
 
     fn own(text: &str) -> Result<Settings, Report> {
         parse(text, Path::new("/c/config.toml"), Owner::Person)
@@ -391,8 +399,8 @@ mod tests {
         assert_eq!(
             error("zzz = 1"),
             "in /c/config.toml, line 1: there is no setting `zzz`\n  Settings are: model, \
-             base_url, tools, system, max_iterations, timeout, yes, sandbox, writable, approvals, \
-             prices, openai, anthropic, \
+             base_url, tools, system, max_iterations, timeout, yes, sandbox, writable, dialect, \
+             approvals, prices, openai, anthropic, \
              gemini, responses, aicore, ollama, deepseek, mistral, groq, openrouter, xai, \
              together, lmstudio, llamacpp, vllm."
         );
@@ -410,6 +418,11 @@ mod tests {
             "in /c/config.toml, line 1"
         );
         assert!(error("timeout = \"soon\"").contains("\"soon\" is no duration"));
+        assert_eq!(
+            error("dialect = \"yaml\""),
+            "in /c/config.toml, line 1: expected xml, caret, auto or native, found `yaml`"
+        );
+        assert_eq!(own("dialect = \"xml\"").unwrap().dialect.unwrap().value, DialectName::Xml);
     }
 
     #[test]

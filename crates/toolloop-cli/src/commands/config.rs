@@ -89,6 +89,7 @@ fn rows(
         Row::of("yes", settings.yes.as_ref(), yes, "ask"),
         Row::of("sandbox", settings.sandbox.as_ref(), |mode| mode.name().to_owned(), "strict"),
         Row::of("writable", settings.writable.as_ref(), |paths| list(paths, "none"), "none"),
+        Row::of("dialect", settings.dialect.as_ref(), |name| name.name().to_owned(), "auto"),
     ];
     for (list, rules) in [
         ("approvals.deny", &settings.approvals.deny),

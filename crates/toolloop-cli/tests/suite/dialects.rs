@@ -39,6 +39,18 @@ fn calls_in_text_are_run() {
 }
 
 #[test]
+fn a_file_says_how_a_model_calls() {
+    let project = Project::new();
+    project.write("toolloop.toml", "dialect = \"caret\"\n");
+    let server = FakeServer::start(Script::new([Reply::text("Hello."), Reply::text("Hello.")]));
+    assert_eq!(project.run_at(&server, &["hi"]).code, Some(0));
+    assert_eq!(project.run_at(&server, &["hi", "--dialect", "native"]).code, Some(0));
+    let bodies = server.requests().into_iter().map(|request| request.body);
+    let natively: Vec<bool> = bodies.map(|body| body.get("tools").is_some()).collect();
+    assert_eq!(natively, [false, true]);
+}
+
+#[test]
 fn one_tool_stops_the_model_at_its_second_call() {
     let call = |path: &str| Call::new("read_file", json!({ "path": path }));
     let server = FakeServer::start(Script::new([

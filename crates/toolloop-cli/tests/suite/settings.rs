@@ -84,6 +84,7 @@ fn config_says_where_each_value_came_from_and_shows_no_key() {
         yes\task\tthe defaults\n\
         sandbox\tstrict\tthe defaults\n\
         writable\tnone\tthe defaults\n\
+        dialect\tauto\tthe defaults\n\
         approvals.deny\tbash(command: rm *)\ttoolloop.toml, line 2\n\
         a run takes\topenai/gpt-5\t\n\
         at\thttps://api.openai.com/v1\tthe defaults\n\
