@@ -1,10 +1,11 @@
 //! [`Cli`]: the command line. What a flag means for a run is decided in `settings`.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use toolloop_core::Dialect;
 
 use crate::exit::TABLE;
@@ -22,6 +23,20 @@ use crate::units::parse_duration;
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// The command line, with variables that are set and empty as if they were not: that is how
+    /// shells switch one off.
+    pub(crate) fn of_environment() -> clap::Command {
+        let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+        Self::command().mut_subcommands(|command| {
+            command.mut_args(|arg| match arg.get_env().is_some_and(is_empty) {
+                true => arg.env(None::<&'static str>),
+                false => arg,
+            })
+        })
+    }
 }
 
 /// The commands, one file each in `commands`.
@@ -333,8 +348,6 @@ in ./toolloop.toml or ~/.config/toolloop/config.toml";
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

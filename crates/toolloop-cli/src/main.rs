@@ -36,14 +36,14 @@ mod usage;
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, FromArgMatches};
 
 use args::{Cli, Command};
 use exit::Exit;
 use report::Report;
 
 fn main() -> ExitCode {
-    let matches = match Cli::command().try_get_matches() {
+    let matches = match Cli::of_environment().try_get_matches() {
         Ok(matches) => matches,
         Err(error) => {
             // Help goes to standard output, errors to standard error; either may be closed.

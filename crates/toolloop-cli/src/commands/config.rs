@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use pulldown_cmark::Alignment;
 
 use crate::args::{Cli, Command, Yes};
@@ -39,7 +39,7 @@ pub(crate) async fn run() -> anyhow::Result<Exit> {
 /// The settings of a run without flags.
 pub(crate) fn settings(environment: &Environment<'_>) -> Result<Settings, Report> {
     let wrong = |error: clap::Error| Report::usage(error.to_string());
-    let matches = Cli::command().try_get_matches_from(["toolloop", "run"]).map_err(wrong)?;
+    let matches = Cli::of_environment().try_get_matches_from(["toolloop", "run"]).map_err(wrong)?;
     let cli = Cli::from_arg_matches(&matches).map_err(wrong)?;
     match (&cli.command, matches.subcommand()) {
         (Command::Run(args), Some((_, matches))) => Settings::of_run(args, matches, environment),

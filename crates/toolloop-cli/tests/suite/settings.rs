@@ -171,3 +171,14 @@ fn folders_that_cannot_be_are_no_settings() {
     let ran = Ran::of(command.output().unwrap());
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
 }
+
+#[test]
+fn an_empty_variable_is_none() {
+    let project = Project::new();
+    let mut command = project.command(&["run", "hi", "--model", "demo"]);
+    for name in ["MODEL", "TIMEOUT", "SANDBOX", "YES", "DIALECT", "MAX_ITERATIONS"] {
+        command.env(format!("TOOLLOOP_{name}"), "");
+    }
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+}
