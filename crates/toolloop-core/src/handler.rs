@@ -97,16 +97,37 @@ impl From<ToolContent> for ToolOutput {
     }
 }
 
-/// Reads a call's arguments into a type.
+/// Reads a call's arguments into a type. A whole number is an integer however it is written: to
+/// JSON Schema, and to models, 5.0 is 5.
 ///
 /// # Errors
 /// When they do not fit; the model reads what is wrong.
-pub fn read_arguments<T: DeserializeOwned>(tool_name: &str, input: Value) -> Result<T, ToolError> {
+pub fn read_arguments<T: DeserializeOwned>(
+    tool_name: &str,
+    mut input: Value,
+) -> Result<T, ToolError> {
+    write_whole_numbers_as_integers(&mut input);
     serde_json::from_value(input).map_err(|error| {
         ToolError::new(format!(
             "The arguments of {tool_name} are not right: {error}. Call it again."
         ))
     })
+}
+
+fn write_whole_numbers_as_integers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            // Above this, not every integer has a floating point number of its own.
+            const MOST: f64 = (1_u64 << 53) as f64;
+            let number = number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() <= MOST);
+            if let Some(number) = number {
+                *value = (number as i64).into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(write_whole_numbers_as_integers),
+        Value::Object(fields) => fields.values_mut().for_each(write_whole_numbers_as_integers),
+        _ => {}
+    }
 }
 
 /// Why a tool failed. The model reads the message, so it should name the cure.
@@ -216,5 +237,23 @@ impl CallHost for Detached {
 
     fn cancelled(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_whole_number_is_an_integer_however_it_is_written() {
+        let read =
+            |input| read_arguments::<(u64, Vec<i64>, f64)>("t", input).map_err(|e| e.message);
+        assert_eq!(read(json!([5.0, [-0.0, -3.0, 4], 6.0])), Ok((5, vec![0, -3, 4], 6.0)));
+        let fault = "The arguments of t are not right: invalid type: floating point `5.5`, expected \
+                     u64. Call it again.";
+        assert_eq!(read(json!([5.5, [], 0])), Err(fault.to_owned()));
+        assert!(read(json!([1e300, [], 0])).is_err());
     }
 }
