@@ -67,28 +67,33 @@ pub(crate) fn apply(text: &str, edits: &[Edit]) -> Result<Edited, String> {
 impl Edit {
     fn make(&self, text: &str, line_end: LineEnd) -> Result<Edited, String> {
         let new = match (&self.new_text, self.action) {
-            (Some(_), Action::Delete) => {
+            // Models fill in each field, and an empty text says nothing.
+            (Some(new), Action::Delete) if !new.is_empty() => {
                 return Err("delete takes no new_text. Use replace to put text there.".into());
             }
-            (None, Action::Delete) => String::new(),
+            (_, Action::Delete) => String::new(),
             (Some(new), _) => line_end.adapt(new),
             (None, _) => return Err("new_text is missing. To remove text use delete.".into()),
         };
+        let old = self.old_text.as_deref().unwrap_or_default();
         if matches!(self.action, Action::Append | Action::Prepend) {
-            if self.old_text.is_some() {
+            if !old.is_empty() {
                 return Err("append and prepend take no old_text. To insert at a place in the \
                             file use insert_before or insert_after."
                     .into());
             }
             let text = match self.action {
-                Action::Prepend => new + text,
+                // What marks the encoding stays in front of all.
+                Action::Prepend => match text.strip_prefix(BYTE_ORDER_MARK) {
+                    Some(text) => format!("{BYTE_ORDER_MARK}{new}{text}"),
+                    None => new + text,
+                },
                 // What is appended begins a line of its own.
                 _ if text.is_empty() || text.ends_with('\n') => text.to_owned() + &new,
                 _ => format!("{text}{}{new}", line_end.as_str()),
             };
             return Ok(Edited { text, places: 1 });
         }
-        let old = line_end.adapt(self.old_text.as_deref().unwrap_or_default());
         if old.is_empty() {
             return Err(
                 "old_text is missing or empty. Give the text of the file that the edit is \
@@ -96,6 +101,13 @@ impl Edit {
                     .into(),
             );
         }
+        let (old, new) = match (line_end.adapt(old), LineEnd::CrLf.adapt(old)) {
+            // Of a file with lines of both kinds a model sees no difference.
+            (old, as_crlf) if !text.contains(&old) && text.contains(&as_crlf) => {
+                (as_crlf, LineEnd::CrLf.adapt(&new))
+            }
+            (old, _) => (old, new),
+        };
         self.check_places(text, &old)?;
         let with = match self.action {
             Action::InsertBefore => new + &old,
@@ -195,6 +207,8 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
+/// Some editors begin a file with it, and no reader shows it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 /// So many places are named.
 const MOST_PLACES: usize = 10;
 
@@ -209,6 +223,31 @@ mod tests {
 
     fn edited(text: &str, edits: &[Edit]) -> Result<String, String> {
         apply(text, edits).map(|edited| edited.text)
+    }
+
+    #[test]
+    fn what_is_empty_counts_as_left_out() {
+        let filled = |action, old: &str, new: &str| {
+            let [old_text, new_text] = [old, new].map(|text| Some(text.to_owned()));
+            edited("a\nb\n", &[Edit { action, old_text, new_text, replace_all: false }])
+        };
+        assert_eq!(filled(Action::Append, "", "c\n"), Ok("a\nb\nc\n".into()));
+        assert_eq!(filled(Action::Prepend, "", "c\n"), Ok("c\na\nb\n".into()));
+        assert_eq!(filled(Action::Delete, "a\n", ""), Ok("b\n".into()));
+    }
+
+    #[test]
+    fn a_byte_order_mark_stays_in_front() {
+        let prepended = edited("\u{feff}a\n", &[edit(Action::Prepend, "", "new\n")]);
+        assert_eq!(prepended, Ok("\u{feff}new\na\n".into()));
+    }
+
+    #[test]
+    fn lines_that_end_in_both_ways_are_found_and_keep_their_ends() {
+        let text = "a\r\nb\r\nc\nd\n";
+        let made = |old: &str, new: &str| edited(text, &[edit(Action::Replace, old, new)]);
+        assert_eq!(made("a\nb\n", "1\n2\n3\n"), Ok("1\r\n2\r\n3\r\nc\nd\n".into()));
+        assert_eq!(made("c\nd", "3\n4"), Ok("a\r\nb\r\n3\n4\n".into()));
     }
 
     #[test]

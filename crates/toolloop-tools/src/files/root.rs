@@ -66,11 +66,16 @@ impl Root {
     /// Opens a folder inside.
     pub(crate) fn open_dir(&self, path: &str) -> Result<Dir, ToolError> {
         let relative = self.relative(path)?;
-        self.0.dir.open_dir(relative).map_err(|error| match error.kind() {
-            ErrorKind::NotADirectory if self.is_file(path) => {
-                ToolError::new(format!("`{path}` is a file, not a folder. Use read_file."))
+        self.0.dir.open_dir(&relative).map_err(|error| {
+            match (error.kind(), self.0.dir.metadata(relative)) {
+                (ErrorKind::NotADirectory, Ok(found)) if found.is_file() => {
+                    ToolError::new(format!("`{path}` is a file, not a folder. Use read_file."))
+                }
+                (ErrorKind::NotADirectory, Ok(_)) => {
+                    ToolError::new(format!("`{path}` is a pipe, socket or device, not a folder."))
+                }
+                _ => self.explain(path, &error),
             }
-            _ => self.explain(path, &error),
         })
     }
 
@@ -115,6 +120,10 @@ impl Root {
                 format!("`{path}` does not exist under {root}. list_dir shows what does.")
             }
             ErrorKind::NotADirectory => format!("A part of `{path}` is a file, not a folder."),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!(
+                "There is no room left on the disk for `{path}`, and nothing was written. Make room, \
+                 or write less."
+            ),
             _ => format!("`{path}` cannot be opened: {error}."),
         })
     }
@@ -162,4 +171,18 @@ pub(crate) fn refuse_special(path: &str, metadata: &Metadata) -> Result<(), Tool
         true => format!("`{path}` is a folder. Use list_dir."),
         false => format!("`{path}` is a pipe, socket or device, not a file."),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_not_told_as_a_file_that_cannot_be_opened() {
+        let root = Root::open(std::env::temp_dir()).unwrap();
+        for errno in [Errno::NOSPC, Errno::DQUOT] {
+            let told = root.explain("a", &errno.into()).message;
+            assert!(told.starts_with("There is no room left on the disk for `a`"), "{told}");
+        }
+    }
 }

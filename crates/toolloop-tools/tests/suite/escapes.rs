@@ -163,8 +163,7 @@ async fn pipes_sockets_and_devices_are_refused_at_once() {
             let refused = call(&*tool, input).await.unwrap_err();
             let tool = tool.definition().name;
             assert!(
-                refused.contains("is a pipe, socket or device, not a file")
-                    || refused == format!("A part of `{name}` is a file, not a folder."),
+                refused.starts_with(&format!("`{name}` is a pipe, socket or device, not a")),
                 "{tool} {name}: {refused}"
             );
         }
