@@ -73,7 +73,7 @@ fn find(root: &Root, arguments: &Arguments, cut: &Cut) -> Result<String, ToolErr
     let walked = walk(root, &folder, ignored, &patience, |path: &Path| {
         visited += 1;
         if pattern.is_match(path.strip_prefix(&folder).unwrap_or(path)) {
-            if found == arguments.offset + MAX_SHOWN {
+            if found == arguments.offset.saturating_add(MAX_SHOWN) {
                 return ControlFlow::Break(());
             }
             found += 1;

@@ -121,6 +121,8 @@ impl<'a> Search<'a> {
             .crlf(true)
             .fixed_strings(arguments.literal)
             .case_insensitive(arguments.ignore_case)
+            .size_limit(MAX_PATTERN)
+            .dfa_size_limit(MAX_PATTERN)
             .build(&arguments.pattern)
             .map_err(|error| bad_pattern(&arguments.pattern, &error))?;
         let context = arguments.context.min(MAX_CONTEXT);
@@ -234,6 +236,11 @@ fn bad_pattern(pattern: &str, error: &grep_regex::Error) -> ToolError {
         );
     }
     let error = error.to_string();
+    if error.contains("size limit") {
+        return ToolError::new(format!(
+            "`{pattern}` stands for too many texts. Repeat less in it."
+        ));
+    }
     // The last line says what is wrong, those above draw an arrow to it.
     let fault = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
     ToolError::new(format!(
@@ -243,6 +250,9 @@ fn bad_pattern(pattern: &str, error: &grep_regex::Error) -> ToolError {
 
 const NAME: &str = "grep";
 const MAX_CONTEXT: usize = 20;
+/// Bytes that a compiled pattern may take. It is compiled before there is a time limit, so that
+/// a bomb such as `(a{1000}){1000}` must not get far.
+const MAX_PATTERN: usize = 4 * 1024 * 1024;
 /// Of memory for a line; a file with a longer one is told as not searched.
 const MAX_LINE: usize = 8 * 1024 * 1024;
 const TIME_LIMIT: Duration = Duration::from_secs(20);

@@ -102,3 +102,10 @@ async fn errors_name_the_cure() {
     let file = fault(json!({"pattern": "*", "path": "a"})).await;
     assert_eq!(file, "`a` is a file, not a folder. Use read_file.");
 }
+
+#[tokio::test]
+async fn an_offset_behind_everything_is_told() {
+    let folder = Folder::new(&[("a", b""), ("b", b"")]);
+    let found = call(&Glob::new(folder.root()), json!({"pattern": "*", "offset": u64::MAX})).await;
+    assert_eq!(found, Ok("[only 2 files match; offset is behind the last]".into()));
+}

@@ -120,3 +120,20 @@ async fn errors_name_the_cure() {
     let gone = fault(json!({"pattern": "a", "path": "src"})).await;
     assert_eq!(gone, "`src` does not exist under ROOT. list_dir shows what does.");
 }
+
+#[tokio::test]
+async fn a_pattern_that_explodes_is_refused_at_once() {
+    let folder = Folder::new(&[("a", b"aaaa\n")]);
+    let tool = Grep::new(folder.root());
+    let pattern = "(a{1000}){1000}";
+    let refused = call(&tool, json!({"pattern": pattern}));
+    let refused = tokio::time::timeout(Duration::from_secs(20), refused).await.expect("at once");
+    let told = "`(a{1000}){1000}` stands for too many texts. Repeat less in it.";
+    assert_eq!(refused, Err(told.into()));
+    // What people write is far from that.
+    for pattern in
+        [r"\b\p{L}{1,40}\b", r"^\s*(?i:pub(\([a-z: ]+\))? )?(async )?fn \w{1,60}\(", "a{0,1000}"]
+    {
+        call(&tool, json!({"pattern": pattern})).await.unwrap();
+    }
+}
