@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{Tool, ToolAnnotations};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use toolloop_core::{EffectClass, JsonSchema, ToolDefinition};
 
 use crate::name::tool_name;
@@ -107,13 +107,26 @@ impl Catalogue {
 fn described(tool: Tool, name: String) -> (EffectClass, ToolDefinition) {
     let effect_class = effect_class(tool.annotations.as_ref());
     let title = tool.title.or(tool.annotations.and_then(|annotations| annotations.title));
-    let definition = ToolDefinition {
-        name,
-        description: tool.description.map(Into::into).or(title).unwrap_or_default(),
-        parameters: JsonSchema::new(parameters(tool.input_schema.as_ref().clone())),
-        retry: None,
-    };
-    (effect_class, definition)
+    let mut description: String = tool.description.map(Into::into).or(title).unwrap_or_default();
+    let mut parameters = parameters(tool.input_schema.as_ref().clone());
+    if !is_usable(&parameters) {
+        // One such schema would have every request of the run refused. The model can still read
+        // it, and the server checks its arguments itself.
+        let schema: String = parameters.to_string().chars().take(LONGEST_SCHEMA).collect();
+        let gap = if description.is_empty() { "" } else { "\n\n" };
+        description.push_str(&format!("{gap}Its server describes the arguments as: {schema}"));
+        parameters = json!({"type": "object", "properties": {}});
+    }
+    let parameters = JsonSchema::new(parameters);
+    (effect_class, ToolDefinition { name, description, parameters, retry: None })
+}
+
+/// Whether an API can be told of it, and arguments held against it. No `$ref` is ever loaded: the
+/// crate is built without that.
+fn is_usable(schema: &Value) -> bool {
+    schema["type"] == "object"
+        && schema["properties"].is_object()
+        && jsonschema::validator_for(schema).is_ok()
 }
 
 /// The hints are the server's own word. They decide what happens to a call that a crash cut off,
@@ -129,14 +142,17 @@ fn effect_class(hints: Option<&ToolAnnotations>) -> EffectClass {
 /// APIs want to see that arguments are an object, and its properties.
 fn parameters(mut schema: Map<String, Value>) -> Value {
     schema.entry("type").or_insert_with(|| "object".into());
-    schema.entry("properties").or_insert_with(|| Map::new().into());
+    if schema.get("properties").is_none_or(Value::is_null) {
+        schema.insert("properties".to_owned(), Map::new().into());
+    }
     Value::Object(schema)
 }
 
+/// So much of a schema that cannot be used is told, in characters.
+const LONGEST_SCHEMA: usize = 4_000;
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn tool(tool: Value) -> Tool {
@@ -194,5 +210,34 @@ mod tests {
         assert_eq!(definition.description, "The x");
         let parameters = json!({"type": "object", "properties": {}});
         assert_eq!(*definition.parameters.as_value(), parameters);
+    }
+
+    #[test]
+    fn a_schema_that_nobody_can_use_is_told_in_words() {
+        for schema in [
+            json!({"type": "object", "properties": {"a": {"type": "strin"}}}),
+            json!({"type": "object", "properties": {"a": {"$ref": "#/definitions/gone"}}}),
+            json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:1/a"}}}),
+            json!({"type": "object", "properties": {"a": {"pattern": "^[)$"}}}),
+            json!({"type": "string", "properties": {}}),
+            json!({"type": "object", "properties": []}),
+            json!({"$schema": "urn:nobody", "type": "object", "properties": {}}),
+        ] {
+            let tool: Tool = serde_json::from_value(
+                json!({"name": "x", "description": "Does x.", "inputSchema": schema}),
+            )
+            .unwrap();
+            let (_, definition) = described(tool, "s__x".into());
+            let open = json!({"type": "object", "properties": {}});
+            assert_eq!(*definition.parameters.as_value(), open);
+            let told = format!("Does x.\n\nIts server describes the arguments as: {schema}");
+            assert_eq!(definition.description, told);
+        }
+        let (_, empty) = described(
+            serde_json::from_value(json!({"name": "x", "inputSchema": {"properties": null}}))
+                .unwrap(),
+            "s__x".into(),
+        );
+        assert_eq!(empty.description, "");
     }
 }

@@ -45,6 +45,8 @@ impl McpFile {
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, McpError> {
         let wrong = |fault: String| McpError::File { path: path.to_owned(), fault };
+        // Some editors begin a file with a byte order mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let root: Value = serde_json::from_str(text)
             .map_err(|error| wrong(format!("{error}. Correct it, it is not JSON")))?;
         let Some(servers) = root.get("mcpServers").and_then(Value::as_object) else {
@@ -97,7 +99,7 @@ fn server(
     entry: &Value,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<ServerConfig>, String> {
-    let entry = Entry::deserialize(entry).map_err(|error| format!("is not right: {error}"))?;
+    let entry = Entry::deserialize(entry).map_err(|error| wrong_field(entry, &error))?;
     if entry.disabled {
         return Ok(None);
     }
@@ -158,6 +160,19 @@ fn server(
         server.time_limit = Duration::from_millis(limit);
     }
     Ok(Some(server))
+}
+
+/// What is wrong with the form of a server. serde does not name the field, so each is tried alone.
+fn wrong_field(entry: &Value, error: &serde_json::Error) -> String {
+    let Some(fields) = entry.as_object() else {
+        return "is no object. Write {\"command\": \"PROGRAM\", \"args\": []}".to_owned();
+    };
+    let alone = |(name, value): (&String, &Value)| {
+        let field = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
+        let error = Entry::deserialize(field).err()?;
+        Some(format!("has a {name:?} that is not right: {error}. Correct it"))
+    };
+    fields.iter().find_map(alone).unwrap_or_else(|| format!("is not right: {error}"))
 }
 
 /// The way to a server as it is written, and which variables and headers it is given.
@@ -251,7 +266,15 @@ mod tests {
                 r#"{"type":"sse","url":"x"}"#,
                 r#"uses "sse", which the protocol has given up. Use its streamable HTTP address with "type": "http""#,
             ),
-            (r#"{"command":7}"#, "is not right: invalid type: integer `7`, expected a string"),
+            (r#"7"#, r#"is no object. Write {"command": "PROGRAM", "args": []}"#),
+            (
+                r#"{"command":7}"#,
+                r#"has a "command" that is not right: invalid type: integer `7`, expected a string. Correct it"#,
+            ),
+            (
+                r#"{"command":"x","args":"-y"}"#,
+                r#"has a "args" that is not right: invalid type: string "-y", expected a sequence. Correct it"#,
+            ),
             (r#"{"command":"x","env":{"A":[]}}"#, r#"has a value for "A" that is no text"#),
         ] {
             assert_eq!(fault(entry), format!(".mcp.json: server \"files\" {said}."));
@@ -265,5 +288,6 @@ mod tests {
             ".mcp.json: EOF while parsing an object at line 1 column 1. Correct it, it is not JSON."
         );
         assert!(parsed("{}").unwrap_err().to_string().contains("\"mcpServers\""));
+        assert_eq!(parsed("\u{feff}{\"mcpServers\": {}}").unwrap().servers.len(), 0);
     }
 }
