@@ -7,8 +7,8 @@ use std::fmt::{self, Display};
 use std::sync::Arc;
 
 use toolloop_core::{
-    BoxFuture, CompactionConfig, LoopDetection, LoopDetectorConfig, ToolCall, ToolError,
-    ToolOutput, ToolResult,
+    BoxFuture, CompactionConfig, DynProvider, LoopDetection, LoopDetectorConfig, ToolCall,
+    ToolError, ToolOutput, ToolResult,
 };
 
 use crate::tool::{LoopDetectedFn, ToolRegistry};
@@ -41,6 +41,7 @@ pub struct ChatLoopConfig {
     pub(super) loop_detection: Option<LoopDetectorConfig>,
     pub(super) max_tool_turns: Option<u32>,
     pub(super) compaction: Option<CompactionConfig>,
+    pub(super) compaction_model: Option<Arc<dyn DynProvider>>,
 }
 
 /// Runs a call outside any registry.
@@ -65,6 +66,7 @@ impl ChatLoopConfig {
             loop_detection: Some(LoopDetectorConfig::default()),
             max_tool_turns: None,
             compaction: None,
+            compaction_model: None,
         }
     }
 
@@ -156,10 +158,18 @@ impl ChatLoopConfig {
         self
     }
 
-    /// When the conversation of a request is shortened; the model itself sums up.
+    /// When the conversation of a request is shortened; see
+    /// [`ToolLoopConfig`](crate::ToolLoopConfig).
     #[must_use]
     pub fn with_compaction(mut self, config: CompactionConfig) -> Self {
         self.compaction = Some(config);
+        self
+    }
+
+    /// The model that sums up, instead of the loop's own.
+    #[must_use]
+    pub fn with_compaction_model(mut self, model: Arc<dyn DynProvider>) -> Self {
+        self.compaction_model = Some(model);
         self
     }
 
@@ -189,6 +199,7 @@ impl fmt::Debug for ChatLoopConfig {
             .field("loop_detection", &self.loop_detection)
             .field("max_tool_turns", &self.max_tool_turns)
             .field("compaction", &self.compaction)
+            .field("has_compaction_model", &self.compaction_model.is_some())
             .finish_non_exhaustive()
     }
 }

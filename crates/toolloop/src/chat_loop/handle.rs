@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use toolloop_core::run::Input;
+use toolloop_core::run::{Input, RunConfig};
+use toolloop_core::transcript::repair;
 use toolloop_core::{
-    ChatMessage, ChatParams, ContentBlock, DynProvider, LlmError, LoopEvent, ToolCall,
-    ToolDefinition, ToolResult,
+    ChatMessage, ChatParams, CompactionConfig, ContentBlock, DynProvider, LlmError, LoopEvent,
+    ToolCall, ToolDefinition, ToolResult,
 };
 
 use super::desk::Desk;
@@ -39,6 +40,9 @@ impl<P: DynProvider + ?Sized> ChatLoopExt for P {}
 /// [`next`](Self::next) loses nothing, and dropping the handle closes the model's stream. It has
 /// no limit of rounds, for its caller takes each of them.
 pub struct ChatLoopHandle<'p> {
+    /// What the run will begin with; `None` once it has begun.
+    start: Option<Start>,
+    /// Of an empty run until then.
     driver: Driver<'p>,
     desk: Arc<Desk>,
     /// What the caller will be told next.
@@ -63,13 +67,58 @@ impl<'p> ChatLoopHandle<'p> {
         run_config.runs_any_tool = true;
         let desk = Arc::new(Desk::default());
         let toolbox = Arc::clone(&desk);
+        let (no_run, nothing) = (RunConfig::default(), ChatParams::default());
         Self {
-            driver: Driver::with_toolbox(open, toolbox, run_config, params, config),
+            start: Some(Start { config: run_config, params }),
+            driver: Driver::with_toolbox(open, toolbox, no_run, nothing, config),
             desk,
             steps: VecDeque::new(),
             text: String::new(),
             all_tool_calls: Vec::new(),
             is_over: false,
+        }
+    }
+
+    /// Most tool turns that a request shows; see [`ToolLoopConfig`].
+    ///
+    /// # Panics
+    /// When a step has been taken: the loop has begun.
+    #[must_use]
+    pub fn with_max_tool_turns(mut self, turns: u32) -> Self {
+        self.before_the_first_step().config.max_tool_turns = Some(turns);
+        self
+    }
+
+    /// When the conversation of a request is shortened; see [`ToolLoopConfig`]. What a model says
+    /// to sum up is no step of the loop, but its tokens count.
+    ///
+    /// # Panics
+    /// When a step has been taken: the loop has begun.
+    #[must_use]
+    pub fn with_compaction(mut self, config: CompactionConfig) -> Self {
+        self.before_the_first_step().config.compaction = Some(config);
+        self
+    }
+
+    /// The model that sums up, instead of the loop's own.
+    #[must_use]
+    pub fn with_compaction_model(mut self, model: Arc<dyn DynProvider>) -> Self {
+        self.driver.sum_up_with(model);
+        self
+    }
+
+    fn before_the_first_step(&mut self) -> &mut Start {
+        match &mut self.start {
+            Some(start) => start,
+            None => panic!("a chat loop is set up before its first step"),
+        }
+    }
+
+    /// Begins the run where it has not begun. Not before it must: a run that begins makes its
+    /// first request, and until then tools and settings may change.
+    fn begin(&mut self) {
+        if let Some(Start { config, params }) = self.start.take() {
+            self.driver.restart(config, params);
         }
     }
 
@@ -105,8 +154,11 @@ impl<'p> ChatLoopHandle<'p> {
 
     /// Changes the tools that the model may call, from the next model call on.
     pub fn update_tools(&mut self, tools: Vec<ToolDefinition>) {
-        // A loop that is over asks no model any more.
-        let _ = self.driver.input(Input::OfferTools(tools));
+        match &mut self.start {
+            Some(start) => start.params.tools = (!tools.is_empty()).then_some(tools),
+            // A loop that is over asks no model any more.
+            None => drop(self.driver.input(Input::OfferTools(tools))),
+        }
     }
 
     /// Whether there are steps to come.
@@ -120,6 +172,7 @@ impl<'p> ChatLoopHandle<'p> {
         if self.is_over {
             return;
         }
+        self.begin();
         self.is_over = true;
         self.steps.clear();
         // The run is not over, so it takes a cancel; its driver answers each abort at once.
@@ -130,10 +183,14 @@ impl<'p> ChatLoopHandle<'p> {
 
     /// The whole conversation, valid for a next request in every state of the loop.
     pub fn messages(&self) -> Vec<ChatMessage> {
-        self.driver.messages()
+        let Some(start) = &self.start else { return self.driver.messages() };
+        let mut messages = start.params.messages.clone();
+        repair(&mut messages);
+        messages
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<LoopStep, LlmError>>> {
+        self.begin();
         loop {
             if let Some(step) = self.steps.pop_front() {
                 return Poll::Ready(Some(Ok(step)));
@@ -195,6 +252,12 @@ impl<'p> ChatLoopHandle<'p> {
             all_tool_calls: std::mem::take(&mut self.all_tool_calls),
         })
     }
+}
+
+/// A run that has not begun.
+struct Start {
+    config: RunConfig,
+    params: ChatParams,
 }
 
 impl fmt::Debug for ChatLoopHandle<'_> {

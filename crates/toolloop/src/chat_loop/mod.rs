@@ -48,5 +48,8 @@ mod with_tools;
 pub use config::ChatLoopConfig;
 pub use handle::{ChatLoopExt, ChatLoopHandle};
 pub use step::{FinishReason, LoopStep};
-pub use toolloop_core::{DetectionAction, LoopDetection, LoopDetectorConfig, LoopKind};
+pub use toolloop_core::{
+    CompactionConfig, CompactionMethod, DetectionAction, LoopDetection, LoopDetectorConfig,
+    LoopKind,
+};
 pub use with_tools::{ChatLoopResponse, chat_loop_with_tools};

@@ -168,6 +168,7 @@ fn loop_config(config: &ChatLoopConfig) -> ToolLoopConfig {
         on_loop_detected: config.on_loop_detected.clone(),
         max_tool_turns: config.max_tool_turns,
         compaction: config.compaction,
+        compaction_model: config.compaction_model.clone(),
         ..ToolLoopConfig::default()
     }
 }

@@ -164,6 +164,16 @@ impl<'p> Driver<'p> {
         messages
     }
 
+    /// Carries out another run from now on; of the one before, nothing has been polled.
+    pub(crate) fn restart(&mut self, config: RunConfig, params: ChatParams) {
+        self.run = Run::new(config, params);
+    }
+
+    /// Has another model sum up.
+    pub(crate) fn sum_up_with(&mut self, model: Arc<dyn DynProvider>) {
+        self.config.compaction_model = Some(model);
+    }
+
     /// Tells the run what happened.
     pub(crate) fn input(&mut self, input: Input) -> Result<(), ApiMisuse> {
         self.run.handle_input(input)

@@ -249,6 +249,35 @@ async fn new_tools_are_offered_with_the_next_model_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn tools_that_change_before_the_first_step_are_the_first_that_are_offered() {
+    let model = model([says("Done.")]);
+    let mut steps = model.chat_loop(question(), tools(["read"]));
+    steps.update_tools(tools(["write"]));
+    told(&mut steps).await;
+    assert_eq!(model.recorded_calls()[0].tools, Some(tools(["write"])));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_that_has_not_begun_has_its_conversation() {
+    let model = MockProvider::default();
+    let lost = ChatMessage::tool_result("x", "of a call nobody knows");
+    let asked = vec![question().remove(0), lost];
+    let steps = model.chat_loop(asked, Vec::new()).with_max_tool_turns(2);
+    assert!(steps.is_active());
+    assert!(transcript(&steps.messages()).starts_with("user: Go"));
+    assert!(toolloop_core::transcript::keeps_grammar(&steps.messages()));
+}
+
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "a chat loop is set up before its first step")]
+async fn settings_come_before_the_first_step() {
+    let model = model([says("Done.")]);
+    let mut steps = model.chat_loop(question(), Vec::new());
+    next(&mut steps).await;
+    let _ = steps.with_max_tool_turns(2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancel_in_mid_reply_ends_the_steps() {
     let model = MockProvider::default();
     model.queue_hanging_stream(vec![text("I was"), text(" about")]);

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::json;
+use toolloop::chat_loop::{ChatLoopConfig, LoopStep, chat_loop_with_tools};
 use toolloop::context::request_tokens;
 use toolloop::mock::MockProvider;
 use toolloop::tool::{
     CancellationToken, CompactionConfig, CompactionMethod, ObservationMaskingConfig, ToolError,
     ToolLoopConfig, TurnResult, tool_fn, tool_loop,
 };
-use toolloop::{ChatMessage, LlmError, LoopEvent, StopReason, StreamEvent};
+use toolloop::{
+    ChatLoopExt, ChatMessage, LlmError, LoopEvent, StopReason, StreamEvent, ToolCall, ToolResult,
+};
 
 use super::support::{Sim, Told, act, call, reply, reply_ending, requests, says, text, transcript};
 
@@ -203,6 +206,60 @@ async fn between_two_compactions_the_beginning_stays_as_it_is() {
         assert!(pair[1].messages.starts_with(&pair[0].messages));
     }
     assert_eq!(sent[3..].len(), 4);
+}
+
+/// A chat loop sums up as well, whoever runs its tools: by the model it is given, without a step
+/// of it, and the conversation keeps everything.
+#[tokio::test(start_paused = true)]
+async fn chat_loops_sum_up() {
+    let asked = || vec![ChatMessage::user("Go")];
+    let short = |_: ToolCall| async { Ok::<_, String>("long ".repeat(800)) };
+    for by_handle in [true, false] {
+        let sim = summing([turn(1), turn(2), says("done")]);
+        let sums_up = Arc::new(MockProvider::default());
+        sums_up.queue_stream(says("c1 was read"));
+        let (content, usage) = match by_handle {
+            true => {
+                let mut steps = sim
+                    .model
+                    .chat_loop(asked(), Vec::new())
+                    .with_compaction(config())
+                    .with_compaction_model(sums_up.clone());
+                let mut said = String::new();
+                loop {
+                    match steps.next().await.unwrap().unwrap() {
+                        LoopStep::Content(text) => said.push_str(&text),
+                        LoopStep::ToolCallsRequested { tool_calls, .. } => {
+                            let result = ToolResult {
+                                tool_call_id: tool_calls[0].id.clone(),
+                                content: "long ".repeat(800).into(),
+                                is_error: false,
+                            };
+                            steps.submit_tool_results(vec![result]).unwrap();
+                        }
+                        LoopStep::Done { total_usage, .. } => {
+                            assert_eq!(steps.messages().len(), 6);
+                            break (said, total_usage);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            false => {
+                let config = ChatLoopConfig::new()
+                    .with_tool("read", short)
+                    .with_compaction(config())
+                    .with_compaction_model(sums_up.clone());
+                let told = chat_loop_with_tools(&*sim.model, asked(), Vec::new(), config).await;
+                told.map(|told| (told.content, told.usage)).unwrap()
+            }
+        };
+        assert_eq!((content.as_str(), usage.to_string().as_str()), ("done", "40 in · 4 out"));
+        assert_eq!(sums_up.recorded_calls().len(), 1);
+        let sent = sim.model.recorded_calls();
+        let last = transcript(&sent[2].messages);
+        assert!(last.contains("c1 was read") && !last.contains("assistant: c1"), "{last}");
+    }
 }
 
 /// What was hidden comes back when the caller changes something before it, and is then as it was.

@@ -2,9 +2,11 @@
 
 use insta::assert_snapshot;
 use serde_json::json;
-use toolloop::chat_loop::{ChatLoopConfig, chat_loop_with_tools};
+use toolloop::chat_loop::{ChatLoopConfig, LoopStep, chat_loop_with_tools};
 use toolloop::tool::{ToolLoopConfig, TurnResult};
-use toolloop::{ChatMessage, StreamEvent, ToolCall};
+use toolloop::{
+    ChatLoopExt, ChatMessage, ChatRole, ContentBlock, StreamEvent, ToolCall, ToolResult,
+};
 
 use super::support::{Sim, call, reply, requests, says, transcript};
 
@@ -158,6 +160,45 @@ async fn a_chat_loop_prunes_as_well() {
     assistant: c2 read({})
     tool: c2 ok: c2 ran
     "#);
+}
+
+#[tokio::test]
+async fn a_chat_loop_of_the_callers_prunes_as_well() {
+    let sim = pruning(1, [turn(1), turn(2), says("done")]);
+    // What came before the loop counts as well.
+    let before = |n: u32| {
+        let content = vec![ContentBlock::ToolCall(ToolCall {
+            id: format!("b{n}"),
+            name: "read".into(),
+            arguments: json!({}),
+        })];
+        let call = ChatMessage { role: ChatRole::Assistant, content };
+        [call, ChatMessage::tool_result(format!("b{n}"), "old")]
+    };
+    let asked = [ChatMessage::user("Go")].into_iter().chain(before(1)).chain(before(2)).collect();
+    let mut steps = sim.model.chat_loop(asked, sim.tools.definitions()).with_max_tool_turns(1);
+    while let Some(step) = steps.next().await {
+        if let LoopStep::ToolCallsRequested { tool_calls, .. } = step.unwrap() {
+            let results = tool_calls.into_iter().map(|call| ToolResult {
+                content: format!("{} ran", call.id).into(),
+                tool_call_id: call.id,
+                is_error: false,
+            });
+            steps.submit_tool_results(results.collect()).unwrap();
+        }
+    }
+    let sent = sim.model.recorded_calls();
+    assert_snapshot!(transcript(&sent[0].messages), @r#"
+    user: Go
+    assistant: b2 read({})
+    tool: b2 ok: old
+    "#);
+    assert_snapshot!(transcript(&sent[2].messages), @r#"
+    user: Go
+    assistant: c2 read({})
+    tool: c2 ok: c2 ran
+    "#);
+    assert_eq!(steps.messages().len(), 10);
 }
 
 fn turn(n: u32) -> Vec<StreamEvent> {
