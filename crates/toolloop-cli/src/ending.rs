@@ -134,8 +134,11 @@ impl Ended<'_> {
             ),
             TerminationReason::LoopDetected { tool_name, count } => limit(
                 Reason::Loop,
-                limit_report(format!("the model repeated {tool_name} {count} times"))
-                    .advice("Say the task in other words, or choose another model."),
+                limit_report(format!(
+                    "the model went in circles: {tool_name}, {count} times without progress, \
+                     though it was warned"
+                ))
+                .advice("Say the task in other words, or choose another model: --model."),
             ),
         }
     }

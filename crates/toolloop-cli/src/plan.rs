@@ -6,8 +6,8 @@ use std::sync::Arc;
 use clap::ArgMatches;
 use toolloop::mcp::{McpError, McpServers};
 use toolloop::tool::{
-    ApprovalRule, ApprovalRules, CompactionConfig, DiskCacher, EffectClass, LoopAction,
-    LoopDetectionConfig, TaskTool, ToolLoopConfig, ToolRegistry, ToolResultCacher,
+    ApprovalRule, ApprovalRules, CompactionConfig, DiskCacher, EffectClass, LoopDetectorConfig,
+    TaskTool, ToolLoopConfig, ToolRegistry, ToolResultCacher,
 };
 use toolloop::tools::{Builtin, FetchUrl, ResultStore, Root};
 use toolloop_core::{ChatMessage, ChatParams, DynProvider, ToolLimit};
@@ -141,10 +141,8 @@ impl Plan {
                 None => DEFAULT_ITERATIONS,
             },
             timeout: self.settings.timeout.as_ref().map(|limit| limit.value),
-            loop_detection: Some(LoopDetectionConfig {
-                action: LoopAction::InjectWarning,
-                ..LoopDetectionConfig::default()
-            }),
+            // With an eye on results: who waits for a job asks the same again and again.
+            loop_detector: Some(LoopDetectorConfig::default()),
             result_cacher: self.wants("read_result").then(|| {
                 let cacher = DiskCacher::new(self.results.clone());
                 Arc::new(cacher.with_inline_threshold(MOST_INLINE)) as Arc<dyn ToolResultCacher>

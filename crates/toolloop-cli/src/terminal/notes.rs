@@ -29,7 +29,9 @@ pub(super) fn of_run(event: &LoopEvent) -> Option<String> {
             )
         }
         LoopEvent::LoopDetected { tool_name, consecutive_count, .. } => {
-            format!("the model repeats itself: {tool_name}, {consecutive_count} times")
+            format!(
+                "the model goes in circles: {tool_name}, {consecutive_count} times without progress"
+            )
         }
         _ => return None,
     })
