@@ -101,6 +101,15 @@ fn a_reply_cut_too_late_is_whole() {
     insta::assert_snapshot!(Sim::new(world).into_end().transcript());
 }
 
+#[test]
+fn a_reply_that_broke_before_it_was_cut_is_kept() {
+    let mut world = World::new("go")
+        .says("m/1", Said::broken(vec![StreamEvent::TextDelta("half".into())]))
+        .caller(When::At(ms(5)), Input::Cancel);
+    world.too_late.at.insert(key("m/1"), true);
+    insta::assert_snapshot!(Sim::new(world).into_end().transcript());
+}
+
 /// A yielded run has nothing at work; what was injected stays.
 #[test]
 fn stopped_while_yielded() {

@@ -7,10 +7,11 @@ use insta::assert_snapshot;
 use serde_json::json;
 use toolloop::mock::MockProvider;
 use toolloop::tool::{
-    CancellationToken, ObservationMaskingConfig, ToolLoopConfig, ToolLoopHandle, TurnResult,
+    CancellationToken, Inbox, ObservationMaskingConfig, ToolLoopConfig, ToolLoopHandle, TurnResult,
 };
 use toolloop::{
-    ChatMessage, ChatRole, ContentBlock, LlmError, LoopEvent, StreamEvent, TerminationReason,
+    ChatMessage, ChatParams, ChatRole, ContentBlock, LlmError, LoopEvent, StreamEvent,
+    TerminationReason,
 };
 use toolloop_core::transcript::keeps_grammar;
 
@@ -232,6 +233,63 @@ async fn an_edit_of_a_masked_result_is_what_the_model_sees() {
     tool: d ok: d ran
     assistant: done
     "#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_grow_old_after_an_edit_as_before() {
+    let long = json!({"say": "x".repeat(2004)});
+    let mut sim = Sim::new([
+        reply([call("a", "read", long)]),
+        reply([call("b", "read", json!({}))]),
+        says("done"),
+    ]);
+    let keep_one = ObservationMaskingConfig { max_iterations_to_keep: 1, ..Default::default() };
+    sim.config.masking = Some(keep_one);
+    let mut handle = sim.handle();
+    let TurnResult::Yielded(mut turn) = handle.next_turn().await else { panic!() };
+    turn.messages_mut().insert(0, ChatMessage::user("Before"));
+    turn.continue_loop();
+    to_the_end(&mut handle).await.unwrap();
+    let masks = |request: &ChatParams| transcript(&request.messages).matches("[Masked").count();
+    let requests = sim.model.recorded_calls();
+    assert_eq!(requests.iter().map(masks).collect::<Vec<_>>(), [0, 0, 1]);
+    assert_eq!(transcript(&handle.messages()).matches("[Masked").count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_reply_stays_known_though_it_is_edited_away() {
+    let cancel = CancellationToken::new();
+    let mut sim = Sim::new([reply([text("Let me see."), call("a", "read", json!({}))])]);
+    sim.config.cancel = Some(cancel.clone());
+    let mut handle = sim.handle();
+    let TurnResult::Yielded(mut turn) = handle.next_turn().await else { panic!() };
+    turn.messages_mut().truncate(1);
+    cancel.cancel();
+    let TurnResult::Completed(done) = handle.next_turn().await else { panic!() };
+    assert_eq!(done.response.text(), Some("Let me see."));
+    assert_eq!(handle.messages(), [ChatMessage::user("Go")]);
+}
+
+/// What was sent while the tools ran is in the conversation that is edited, once.
+#[tokio::test(start_paused = true)]
+async fn an_edit_has_what_was_sent_meanwhile() {
+    let inbox = Inbox::new();
+    let mut sim = Sim::new([reply([call("a", "read", json!({}))]), says("done")]);
+    sim.config.inbox = Some(inbox.clone());
+    inbox.send(ChatMessage::user("Sent"));
+    let mut handle = sim.handle();
+    let TurnResult::Yielded(mut turn) = handle.next_turn().await else { panic!() };
+    turn.messages_mut().push(ChatMessage::user("Edited"));
+    turn.continue_loop();
+    to_the_end(&mut handle).await.unwrap();
+    assert_snapshot!(transcript(&handle.messages()), @r"
+    user: Go
+    assistant: a read({})
+    tool: a ok: a ran
+    user: Sent
+    user: Edited
+    assistant: done
+    ");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,8 +6,8 @@ use serde_json::json;
 use toolloop::mock::MockProvider;
 use toolloop::tool::{Inbox, ToolLoopConfig};
 use toolloop::{
-    Agent, ChatMessage, ChatResponse, ContentBlock, JsonSchema, TerminationReason, ToolCall,
-    ToolDefinition, tool_fn,
+    Agent, ChatMessage, ChatResponse, ContentBlock, JsonSchema, StopReason, TerminationReason,
+    ToolCall, ToolDefinition, tool_fn,
 };
 
 fn calls_tool() -> ChatResponse {
@@ -62,6 +62,25 @@ async fn a_run_about_to_end_goes_on_to_answer() {
         ChatMessage::assistant("second"),
     ];
     assert_eq!(result.messages, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_refused_is_not_asked_on() {
+    let model = Arc::new(MockProvider::default());
+    model.queue_response(ChatResponse {
+        content: vec![ContentBlock::Text("No.".into())],
+        stop_reason: StopReason::Refusal,
+        ..ChatResponse::default()
+    });
+    let inbox = Inbox::new();
+    inbox.send(ChatMessage::user("and then?"));
+    let config = ToolLoopConfig { inbox: Some(inbox), ..ToolLoopConfig::default() };
+    let result = Agent::from_provider(model).config(config).run("go").await.unwrap();
+    let expected =
+        [ChatMessage::user("go"), ChatMessage::assistant("No."), ChatMessage::user("and then?")];
+    assert_eq!(result.messages, expected);
+    let refusal = TerminationReason::StopCondition { reason: Some("refusal".into()) };
+    assert_eq!(result.termination_reason, refusal);
 }
 
 #[tokio::test(start_paused = true)]
