@@ -74,12 +74,12 @@ const WORKS: &[Work] = &[
 /// Some 10 % above what was measured.
 const LIMITS: &[Limit] = &[
     // A text delta, to the least that a parser could make of the same bytes.
-    limit("decode chat", "parse chat", 0.14),
-    limit("decode chat, dated", "parse chat", 2.2),
-    limit("decode responses", "parse responses", 1.42),
-    limit("decode anthropic", "parse anthropic", 1.85),
-    limit("decode gemini", "parse gemini", 1.72),
-    limit("decode ollama", "parse ollama", 1.6),
+    limit("decode chat", "parse chat", 0.15),
+    limit("decode chat, dated", "parse chat", 0.19),
+    limit("decode responses", "parse responses", 0.28),
+    limit("decode anthropic", "parse anthropic", 0.34),
+    limit("decode gemini", "parse gemini", 1.7),
+    limit("decode ollama", "parse ollama", 0.47),
     // Bytes to the follower's event, in the API where that is cheapest.
     limit("assemble behind a dialect", "assemble", 1.2),
     // The machine does not grow slower with what is behind it, nor with calls beside a call.

@@ -22,6 +22,7 @@ mod picture;
 mod reading;
 pub mod schema;
 pub mod sse;
+mod template;
 
 use std::collections::VecDeque;
 

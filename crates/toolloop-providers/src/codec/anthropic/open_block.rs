@@ -6,7 +6,7 @@ use toolloop_core::{StreamEvent, ToolCall, parse_arguments};
 use super::members::Members;
 use super::opaque::{Kept, Signature, keep_block};
 use super::text_run::TextRun;
-use super::wire::{Block, Delta, RawDelta};
+use super::wire::{Block, Delta, Lane, RawDelta};
 use crate::codec::{DecodeError, Events};
 
 /// A block that has begun.
@@ -71,7 +71,16 @@ impl OpenBlock {
         Ok(open)
     }
 
-    /// More of the block; `data` is the whole event.
+    /// More of the block's text.
+    pub(super) fn push(&mut self, lane: Lane, text: &str, events: &mut Events) {
+        match lane {
+            Lane::Text => self.push_text(text, events),
+            Lane::Thought => self.push_thought(text, "", events),
+            Lane::Input => self.push_input(text, events),
+        }
+    }
+
+    /// More of the block that is no piece of its text; `data` is the whole event.
     pub(super) fn extend(
         &mut self,
         delta: &Delta<'_>,
@@ -79,10 +88,7 @@ impl OpenBlock {
         events: &mut Events,
     ) -> Result<(), DecodeError> {
         match &*delta.kind.0 {
-            "text_delta" => self.push_text(&delta.text.0, events),
-            "thinking_delta" => self.push_thought(&delta.thinking.0, "", events),
             "signature_delta" => self.push_thought("", &delta.signature.0, events),
-            "input_json_delta" => self.push_input(&delta.partial_json.0, events),
             "citations_delta" => {
                 if let (Self::Text { citations, .. }, Some(citation)) = (self, delta.citation) {
                     citations.push(citation.to_owned());

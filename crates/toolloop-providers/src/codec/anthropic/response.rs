@@ -4,8 +4,9 @@ use toolloop_core::{StopReason, StreamEvent};
 
 use super::open_block::{OpenBlock, OpenCall};
 use super::text_run::TextRun;
-use super::wire::{Delta, Event, Message, WireUsage};
+use super::wire::{Delta, Event, Lane, Message, WireUsage};
 use crate::codec::api_error::ApiError;
+use crate::codec::template::Template;
 use crate::codec::{DecodeError, Decoder, Events};
 
 /// Reads one answer of the Messages API.
@@ -24,12 +25,23 @@ pub struct MessagesDecoder {
     stop: Option<StopReason>,
     paused: bool,
     done: bool,
+    /// Of an event with a piece of text for the block of this index.
+    template: Option<Template<(u32, Lane)>>,
 }
 
 impl Decoder for MessagesDecoder {
     fn handle_data(&mut self, data: &str, events: &mut Events) -> Result<(), DecodeError> {
+        if self.done {
+            return Ok(());
+        }
+        if let Some(template) = &self.template
+            && let Some(text) = template.read(data)
+        {
+            let (index, lane) = template.lane;
+            self.handle_piece(index, lane, &text, events);
+            return Ok(());
+        }
         match data.trim() {
-            _ if self.done => Ok(()),
             // What some gateways end every stream with.
             "" | "[DONE]" => Ok(()),
             data => self.handle_event(data, events),
@@ -76,8 +88,12 @@ impl MessagesDecoder {
         let event: Event<'_> = serde_json::from_str(data).map_err(malformed)?;
         match (&*event.kind.0, event.index) {
             ("content_block_delta", Some(index)) => {
-                let open = self.open.iter_mut().rfind(|(known, _)| *known == index);
-                if let (Some((_, block)), Some(delta)) = (open, &event.delta) {
+                let Some(delta) = &event.delta else { return Ok(()) };
+                if let Some((lane, text)) = delta.piece() {
+                    let learned = Template::learn(data, text, None, (index, lane));
+                    self.template = learned.or(self.template.take());
+                    self.handle_piece(index, lane, text, events);
+                } else if let Some(block) = self.block(index) {
                     block.extend(delta, data, events)?;
                 }
             }
@@ -113,6 +129,17 @@ impl MessagesDecoder {
             _ => {}
         }
         Ok(())
+    }
+
+    fn handle_piece(&mut self, index: u32, lane: Lane, text: &str, events: &mut Events) {
+        if let Some(block) = self.block(index) {
+            block.push(lane, text, events);
+        }
+    }
+
+    fn block(&mut self, index: u32) -> Option<&mut OpenBlock> {
+        let open = self.open.iter_mut().rfind(|(known, _)| *known == index);
+        open.map(|(_, block)| block)
     }
 
     fn handle_head(&mut self, message: &Message<'_>, events: &mut Events) {

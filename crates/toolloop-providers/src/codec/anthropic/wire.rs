@@ -1,5 +1,7 @@
 //! The events of an answer as they lie in the buffer: only what is needed, borrowed.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolloop_core::{Usage, UsageSource};
@@ -41,6 +43,26 @@ pub(super) struct Delta<'a> {
     pub(super) citation: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) stop_reason: Text<'a>,
+}
+
+/// What most deltas are: a piece of text.
+#[derive(Clone, Copy)]
+pub(super) enum Lane {
+    Text,
+    Thought,
+    Input,
+}
+
+impl<'a> Delta<'a> {
+    /// The piece of text that is all there is to this delta.
+    pub(super) fn piece(&self) -> Option<(Lane, &Cow<'a, str>)> {
+        Some(match &*self.kind.0 {
+            "text_delta" => (Lane::Text, &self.text.0),
+            "thinking_delta" => (Lane::Thought, &self.thinking.0),
+            "input_json_delta" => (Lane::Input, &self.partial_json.0),
+            _ => return None,
+        })
+    }
 }
 
 /// The delta of an event as it was written.

@@ -127,7 +127,7 @@ impl GeminiDecoder {
         let text = text.unwrap_or_default();
         let (text, signature) = (&*text.0, &*signature.0);
         if let Some(call) = call {
-            self.calls.handle(call, signature, &self.response_id, events);
+            self.calls.handle(*call, signature, &self.response_id, events);
             return;
         }
         if !text.is_empty() {

@@ -25,7 +25,7 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
     pub(super) response_id: Text<'a>,
     #[serde(default)]
-    pub(super) error: Option<Value>,
+    pub(super) error: Option<Box<Value>>,
 }
 
 #[derive(Deserialize)]
@@ -76,7 +76,7 @@ pub(super) struct Part<'a> {
     pub(super) text: Option<Text<'a>>,
     pub(super) thought: bool,
     pub(super) signature: Text<'a>,
-    pub(super) call: Option<FunctionCall<'a>>,
+    pub(super) call: Option<Box<FunctionCall<'a>>>,
     pub(super) others: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 

@@ -1,9 +1,12 @@
 //! [`OllamaDecoder`]: the lines of an answer in, stream events out.
 
+use std::borrow::Cow;
+
 use toolloop_core::{StopReason, StreamEvent, ToolCall, Usage, UsageSource, parse_arguments};
 
 use super::wire::{Call, Function, Line};
 use crate::codec::api_error::Fields;
+use crate::codec::template::Template;
 use crate::codec::{ApiError, DecodeError, Decoder, Events, Framing};
 
 /// Reads one answer of Ollama's API; the line that says `done` is its end.
@@ -12,6 +15,14 @@ pub struct OllamaDecoder {
     model: String,
     calls: u32,
     done: bool,
+    template: Option<Template<Lane>>,
+}
+
+/// What the text of a line is.
+#[derive(Clone, Copy)]
+enum Lane {
+    Text,
+    Thought,
 }
 
 impl Decoder for OllamaDecoder {
@@ -19,6 +30,12 @@ impl Decoder for OllamaDecoder {
 
     fn handle_data(&mut self, data: &str, events: &mut Events) -> Result<(), DecodeError> {
         if self.done {
+            return Ok(());
+        }
+        if let Some(template) = &self.template
+            && let Some(text) = template.read(data)
+        {
+            push(template.lane, text, events);
             return Ok(());
         }
         let line: Line<'_> = serde_json::from_str(data).map_err(|error| {
@@ -34,6 +51,9 @@ impl Decoder for OllamaDecoder {
                 raw: data.to_owned(),
             }));
         }
+        // Every parsed line replaces the template, so none outlives a change of the model.
+        self.template = piece(&line)
+            .and_then(|(lane, text)| Template::learn(data, text, Some("created_at"), lane));
         self.handle_line(line, events);
         Ok(())
     }
@@ -71,12 +91,8 @@ impl OllamaDecoder {
             events.push_back(StreamEvent::Model(self.model.clone()));
         }
         if let Some(message) = line.message {
-            if !message.thinking.0.is_empty() {
-                events.push_back(StreamEvent::ReasoningDelta(message.thinking.0.into_owned()));
-            }
-            if !message.content.0.is_empty() {
-                events.push_back(StreamEvent::TextDelta(message.content.0.into_owned()));
-            }
+            push(Lane::Thought, message.thinking.0, events);
+            push(Lane::Text, message.content.0, events);
             for call in message.tool_calls.unwrap_or_default() {
                 self.handle_call(call, events);
             }
@@ -112,6 +128,27 @@ impl OllamaDecoder {
             "length" => StopReason::MaxTokens,
             _ => StopReason::Other,
         }
+    }
+}
+
+/// The text of a line that brings nothing else.
+fn piece<'a>(line: &'a Line<'_>) -> Option<(Lane, &'a str)> {
+    let message = line.message.as_ref().filter(|message| message.tool_calls.is_none())?;
+    match (&*message.thinking.0, &*message.content.0) {
+        _ if line.done => None,
+        ("", "") => None,
+        ("", text) => Some((Lane::Text, text)),
+        (thought, "") => Some((Lane::Thought, thought)),
+        _ => None,
+    }
+}
+
+fn push(lane: Lane, text: Cow<'_, str>, events: &mut Events) {
+    if !text.is_empty() {
+        events.push_back(match lane {
+            Lane::Text => StreamEvent::TextDelta(text.into_owned()),
+            Lane::Thought => StreamEvent::ReasoningDelta(text.into_owned()),
+        });
     }
 }
 

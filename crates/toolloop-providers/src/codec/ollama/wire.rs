@@ -22,7 +22,7 @@ pub(super) struct Line<'a> {
     #[serde(default, deserialize_with = "count")]
     pub(super) eval_count: Option<u64>,
     #[serde(default)]
-    pub(super) error: Option<Value>,
+    pub(super) error: Option<Box<Value>>,
 }
 
 #[derive(Deserialize)]

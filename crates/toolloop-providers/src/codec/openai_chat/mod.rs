@@ -9,7 +9,6 @@ mod details;
 mod messages;
 mod request;
 mod response;
-mod template;
 mod wire;
 
 pub(crate) use request::reading;

@@ -6,9 +6,9 @@ use toolloop_core::{StopReason, StreamEvent, Usage, UsageSource};
 
 use super::calls::OpenCalls;
 use super::details::Details;
-use super::template::{Lane, Template};
 use super::wire::{CallDelta, Choice, Chunk, Content, Delta, WireUsage};
 use crate::codec::api_error::{ApiError, Fields};
+use crate::codec::template::Template;
 use crate::codec::{DecodeError, Decoder, Events};
 
 /// Reads one answer of the Chat Completions API.
@@ -26,7 +26,16 @@ pub struct ChatDecoder {
     spoken: bool,
     refused: bool,
     done: bool,
-    template: Option<Template>,
+    template: Option<Template<Lane>>,
+}
+
+/// What the text of a chunk is.
+#[derive(Clone, Copy)]
+enum Lane {
+    Text,
+    Reasoning,
+    /// Arguments of the call at this position.
+    Arguments(u32),
 }
 
 impl Decoder for ChatDecoder {
@@ -87,7 +96,7 @@ impl ChatDecoder {
             Some(choice) => self.handle_choice(choice, events),
             None => Ok(()),
         };
-        if let Some(usage) = chunk.usage.and_then(usage)
+        if let Some(usage) = chunk.usage.and_then(|wire| usage(*wire))
             && self.usage.replace(usage) != Some(usage)
         {
             events.push_back(StreamEvent::Usage(usage));
@@ -105,7 +114,7 @@ impl ChatDecoder {
                 | (Lane::Reasoning, StreamEvent::ReasoningDelta(_)) => lane,
                 _ => return None,
             };
-            Template::learn(data, text, lane)
+            Template::learn(data, text, Some("created"), lane)
         });
         Ok(())
     }
@@ -121,11 +130,11 @@ impl ChatDecoder {
             false => push_reasoning(&reasoning_content.0, events),
             true => push_reasoning(&reasoning.0, events),
         }
-        self.details.handle(delta.reasoning_details);
+        delta.reasoning_details.into_iter().for_each(|details| self.details.handle(*details));
         let calls = tool_calls.unwrap_or_default().into_iter();
         let old_form = delta
             .function_call
-            .map(|function| CallDelta { function: Some(function), ..CallDelta::default() });
+            .map(|function| CallDelta { function: Some(*function), ..CallDelta::default() });
         let mut calls = calls.chain(old_form).peekable();
         let speaks = calls.peek().is_some() || !content.is_empty() || !refusal.0.is_empty();
         if speaks && !std::mem::replace(&mut self.spoken, true) {
@@ -230,7 +239,7 @@ fn fault(chunk: &Chunk<'_>, data: &str) -> Result<(), DecodeError> {
 /// is not known here.
 fn borrowed_text<'a>(chunk: &Chunk<'a>) -> Option<(Lane, &'a str)> {
     let [Choice { delta: Some(delta), .. }] = chunk.choices.as_deref()? else { return None };
-    if !delta.reasoning_details.is_null() {
+    if delta.reasoning_details.is_some() {
         return None;
     }
     let (lane, text) = match (&delta.content, delta.tool_calls.as_deref()) {

@@ -1,7 +1,8 @@
 //! The chunks of an answer as they lie in the buffer: only what is needed, borrowed.
 //!
 //! Every field is optional and forgiving, because each is missing, null or of another type
-//! somewhere; a field of a shape we do not know counts as absent.
+//! somewhere; a field of a shape we do not know counts as absent. What few chunks have is boxed:
+//! a chunk is moved some ten times while it is parsed, and moving it costs as much as its bytes.
 
 use std::borrow::Cow;
 
@@ -25,7 +26,7 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
     pub(super) choices: Option<Few<Choice<'a>>>,
     #[serde(default, deserialize_with = "any")]
-    pub(super) usage: Option<WireUsage>,
+    pub(super) usage: Option<Box<WireUsage>>,
     #[serde(default)]
     pub(super) error: Option<Box<Value>>,
 }
@@ -56,14 +57,14 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning: Text<'a>,
     /// What OpenRouter wants back with its thoughts.
     #[serde(default)]
-    pub(super) reasoning_details: Value,
+    pub(super) reasoning_details: Option<Box<Value>>,
     #[serde(borrow, default)]
     pub(super) refusal: Text<'a>,
     #[serde(borrow, default)]
-    pub(super) tool_calls: Option<Few<CallDelta<'a>>>,
+    pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
     /// The form before `tool_calls`.
     #[serde(borrow, default)]
-    pub(super) function_call: Option<FunctionDelta<'a>>,
+    pub(super) function_call: Option<Box<FunctionDelta<'a>>>,
 }
 
 #[derive(Deserialize, Default)]

@@ -5,8 +5,9 @@ use toolloop_core::{StopReason, StreamEvent, Usage, UsageSource};
 
 use super::calls::OpenCalls;
 use super::kept::{Members, keep};
-use super::wire::{Event, Item, Part, Response, Said, WireUsage};
+use super::wire::{Event, Item, Lane, Part, Response, Said, WireUsage};
 use crate::codec::api_error::{ApiError, Fields};
+use crate::codec::template::Template;
 use crate::codec::{DecodeError, Decoder, Events};
 
 /// Reads one answer of the Responses API.
@@ -27,14 +28,25 @@ pub struct ResponsesDecoder {
     model: String,
     refused: bool,
     done: bool,
+    /// Of an event with a piece of text for the item of this index.
+    template: Option<Template<(u32, Lane)>>,
 }
 
 impl Decoder for ResponsesDecoder {
     fn handle_data(&mut self, data: &str, events: &mut Events) -> Result<(), DecodeError> {
+        if self.done {
+            return Ok(());
+        }
+        if let Some(template) = &self.template
+            && let Some(text) = template.read(data)
+        {
+            let (index, lane) = template.lane;
+            self.handle_piece(index, lane, &text, events);
+            return Ok(());
+        }
         match data.trim() {
             // A gateway may close with the end mark of the other API.
             "" | "[DONE]" => Ok(()),
-            _ if self.done => Ok(()),
             data => self.handle_event(data, events),
         }
     }
@@ -58,17 +70,14 @@ impl ResponsesDecoder {
     fn handle_event(&mut self, data: &str, events: &mut Events) -> Result<(), DecodeError> {
         let event: Event<'_> = read(data)?;
         let index = event.output_index.unwrap_or(0);
+        if let Some(lane) = event.lane() {
+            let learned =
+                Template::learn(data, &event.delta.0, Some("sequence_number"), (index, lane));
+            self.template = learned.or(self.template.take());
+            self.handle_piece(index, lane, &event.delta.0, events);
+            return Ok(());
+        }
         match &*event.kind.0 {
-            "response.output_text.delta" => self.handle_text(index, &event.delta.0, events),
-            "response.refusal.delta" => self.handle_refusal(index, &event.delta.0, events),
-            "response.reasoning_text.delta" => self.handle_thought(index, &event.delta.0, events),
-            "response.reasoning_summary_text.delta" => {
-                let part = (index, event.summary_index.unwrap_or(0));
-                self.handle_summary(part, &event.delta.0, events);
-            }
-            "response.function_call_arguments.delta" => {
-                self.calls.push(index, &event.delta.0, events);
-            }
             "response.function_call_arguments.done" => {
                 self.calls.push_rest(index, &event.arguments.0, events);
             }
@@ -106,6 +115,16 @@ impl ResponsesDecoder {
             _ => {}
         }
         Ok(())
+    }
+
+    fn handle_piece(&mut self, index: u32, lane: Lane, text: &str, events: &mut Events) {
+        match lane {
+            Lane::Text => self.handle_text(index, text, events),
+            Lane::Refusal => self.handle_refusal(index, text, events),
+            Lane::Thought => self.handle_thought(index, text, events),
+            Lane::Summary(part) => self.handle_summary((index, part), text, events),
+            Lane::Arguments => self.calls.push(index, text, events),
+        }
     }
 
     /// An item is whole.

@@ -25,6 +25,33 @@ pub(super) struct Event<'a> {
     pub(super) response: Option<&'a RawValue>,
 }
 
+/// What the text of an event is more of.
+#[derive(Clone, Copy)]
+pub(super) enum Lane {
+    Text,
+    Refusal,
+    Thought,
+    /// This part of it.
+    Summary(u32),
+    Arguments,
+}
+
+impl Event<'_> {
+    /// What its delta is, where it is a piece of text.
+    pub(super) fn lane(&self) -> Option<Lane> {
+        Some(match &*self.kind.0 {
+            "response.output_text.delta" => Lane::Text,
+            "response.refusal.delta" => Lane::Refusal,
+            "response.reasoning_text.delta" => Lane::Thought,
+            "response.reasoning_summary_text.delta" => {
+                Lane::Summary(self.summary_index.unwrap_or(0))
+            }
+            "response.function_call_arguments.delta" => Lane::Arguments,
+            _ => return None,
+        })
+    }
+}
+
 /// The answer as a whole: at the beginning of a stream nearly empty, at its end complete.
 #[derive(Deserialize)]
 pub(super) struct Response<'a> {
