@@ -85,11 +85,12 @@ enum State {
         fresh: bool,
         room: usize,
     },
-    /// The reply is whole; what remains of the body is read.
+    /// The reply is whole; what remains of the body is read. `waited`: it was not there at once.
     Draining {
         body: Body,
         left: usize,
         done: StreamEvent,
+        waited: bool,
     },
     Failed(LlmError),
     Over,
@@ -127,8 +128,10 @@ impl<D: Decoder> ReplyStream<D> {
         reading: Reading,
     ) -> Self {
         let started = Instant::now();
-        // Where the first wait will mostly end, so that the timer need not be set anew for it.
-        let first_wait = started.checked_add(transport.limits.timeouts.first_content);
+        // No later than any wait of a short call: a timer that is set to an earlier time wakes the
+        // runtime, while one that fires too early is set anew once.
+        let Timeouts { first_content, stall, .. } = transport.limits.timeouts;
+        let first_wait = started + first_content.min(stall).min(TAIL_TIME);
         let mut stream = Self {
             peer: Peer::new(request.url(), redactor, D::cure),
             retries: Retries::new(transport.limits.max_retries),
@@ -138,7 +141,7 @@ impl<D: Decoder> ReplyStream<D> {
             events: Events::new(),
             started,
             call_ends: patience.and_then(|patience| started.checked_add(patience)),
-            deadline: Deadline::new(first_wait.unwrap_or(started)),
+            deadline: Deadline::new(first_wait),
             armed: false,
             phase: Phase::Silent,
             heard: false,
@@ -210,12 +213,17 @@ impl<D: Decoder> ReplyStream<D> {
                 Poll::Pending => self.poll_clock(cx),
             },
             State::Streaming { .. } => self.read(cx),
-            State::Draining { body, left, .. } => match poll_piece(body, cx) {
+            State::Draining { body, left, waited, .. } => match poll_piece(body, cx) {
                 Poll::Ready(Some(Ok(piece))) if piece.len() < *left => {
                     *left -= piece.len();
                     Poll::Ready(Ok(()))
                 }
                 Poll::Ready(_) => Poll::Ready(self.close()),
+                // Mostly the end has come, and the task of the connection has yet to look at it.
+                Poll::Pending if !mem::replace(waited, true) => {
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
                 Poll::Pending => self.poll_clock(cx),
             },
             State::Failed(_) | State::Over => Poll::Ready(Ok(())),
@@ -309,8 +317,8 @@ impl<D: Decoder> ReplyStream<D> {
         if let Some(done) = self.events.pop_back_if(|e| matches!(e, StreamEvent::Done { .. })) {
             match mem::replace(&mut self.state, State::Over) {
                 State::Streaming { body, .. } => {
-                    self.set_deadline(DRAIN_TIME);
-                    self.state = State::Draining { body, left: DRAIN_BYTES, done };
+                    self.armed = false;
+                    self.state = State::Draining { body, left: DRAIN_BYTES, done, waited: false };
                 }
                 _ => self.events.push_back(done),
             }
@@ -414,10 +422,11 @@ impl<D: Decoder> ReplyStream<D> {
 
     fn poll_clock(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), AttemptError>> {
         if !self.armed {
-            self.set_deadline(match self.phase {
-                Phase::Silent => self.transport.limits.timeouts.first_content,
-                Phase::Speaking => self.transport.limits.timeouts.stall,
-                Phase::Finished => TAIL_TIME,
+            self.set_deadline(match (&self.state, self.phase) {
+                (State::Draining { .. }, _) => DRAIN_TIME,
+                (_, Phase::Silent) => self.transport.limits.timeouts.first_content,
+                (_, Phase::Speaking) => self.transport.limits.timeouts.stall,
+                (_, Phase::Finished) => TAIL_TIME,
             });
         }
         ready!(self.deadline.poll(cx));
