@@ -76,9 +76,9 @@ const LIMITS: &[Limit] = &[
     // A text delta, to the least that a parser could make of the same bytes.
     limit("decode chat", "parse chat", 0.15),
     limit("decode chat, dated", "parse chat", 0.19),
-    limit("decode responses", "parse responses", 0.28),
+    limit("decode responses", "parse responses", 0.3),
     limit("decode anthropic", "parse anthropic", 0.34),
-    limit("decode gemini", "parse gemini", 1.7),
+    limit("decode gemini", "parse gemini", 2.1),
     limit("decode ollama", "parse ollama", 0.47),
     // Bytes to the follower's event, in the API where that is cheapest.
     limit("assemble behind a dialect", "assemble", 1.2),
