@@ -89,7 +89,7 @@ const LIMITS: &[Limit] = &[
     // again, because what follows may change them.
     limit("encode chat next", "encode chat whole", 0.001),
     limit("encode responses next", "encode responses whole", 0.001),
-    limit("encode anthropic next", "encode anthropic whole", 0.023),
+    limit("encode anthropic next", "encode anthropic whole", 0.017),
     limit("encode gemini next", "encode gemini whole", 0.004),
     limit("encode ollama next", "encode ollama whole", 0.001),
 ];
