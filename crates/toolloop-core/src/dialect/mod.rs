@@ -14,6 +14,7 @@ mod limit;
 mod processor;
 pub mod render;
 mod scan;
+mod schema;
 
 use serde::{Deserialize, Serialize};
 

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::dialect::schema::{forms, kinds, other_properties, property};
+
 /// A parameter as it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Parameter {
@@ -32,7 +34,8 @@ pub(super) fn arguments(parameters: Vec<Parameter>, schema: &Value) -> Value {
         }
     }
     let typed = grouped.into_iter().map(|(name, all)| {
-        let value = value_of(all, property(schema, &name), schema);
+        let known = property(schema, &name).or_else(|| other_properties(schema));
+        let value = value_of(all, known, schema);
         (name, value)
     });
     Value::Object(typed.collect::<Map<_, _>>())
@@ -47,17 +50,13 @@ fn property_name(name: String, schema: &Value) -> String {
     plurals.extend(name.strip_suffix('y').map(|stem| format!("{stem}ies")));
     let is_list = |plural: &String| {
         property(schema, plural)
-            .is_some_and(|found| kinds(&alternatives(found, schema)).contains(&"array"))
+            .is_some_and(|found| kinds(&forms(found, schema)).contains(&"array"))
     };
     plurals.into_iter().find(is_list).unwrap_or(name)
 }
 
-fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
-    resolve(schema, schema).get("properties")?.get(name)
-}
-
 fn value_of(mut all: Vec<Written>, schema: Option<&Value>, root: &Value) -> Value {
-    let forms = schema.map(|schema| alternatives(schema, root)).unwrap_or_default();
+    let forms = schema.map(|schema| self::forms(schema, root)).unwrap_or_default();
     let kinds = kinds(&forms);
     if let [Written::Text(text)] = all.as_slice() {
         let element_alone = kinds.contains(&"array")
@@ -69,7 +68,7 @@ fn value_of(mut all: Vec<Written>, schema: Option<&Value>, root: &Value) -> Valu
         }
     }
     let items = forms.iter().find_map(|form| form.get("items"));
-    let items = items.map(|items| alternatives(items, root)).unwrap_or_default();
+    let items = items.map(|items| self::forms(items, root)).unwrap_or_default();
     let kinds = self::kinds(&items);
     let elements = all.into_iter().flat_map(|written| match written {
         Written::Text(text) => vec![text],
@@ -89,60 +88,19 @@ fn first_that_fits(text: &str, kinds: &[&str]) -> Option<Value> {
         "null" if text == "null" => Some(Value::Null),
         "boolean" if text.eq_ignore_ascii_case("true") => Some(Value::Bool(true)),
         "boolean" if text.eq_ignore_ascii_case("false") => Some(Value::Bool(false)),
-        "integer" | "number" => text.parse::<Number>().ok().map(Value::Number),
+        "integer" => text.parse().ok().filter(|n| is_exact(n, text)).map(Value::Number),
+        "number" => text.parse().ok().map(Value::Number),
         "array" => serde_json::from_str(text).ok().filter(Value::is_array),
         "object" => serde_json::from_str(text).ok().filter(Value::is_object),
         _ => None,
     })
 }
 
-/// The types these schemas allow.
-fn kinds<'a>(forms: &[&'a Value]) -> Vec<&'a str> {
-    let mut kinds: Vec<&'a str> = Vec::new();
-    for form in forms {
-        match &form["type"] {
-            Value::String(kind) => kinds.push(kind.as_str()),
-            Value::Array(all) => kinds.extend(all.iter().filter_map(Value::as_str)),
-            _ => {
-                let listed = form["enum"].as_array().into_iter().flatten().chain(form.get("const"));
-                kinds.extend(listed.map(|value| -> &'a str { kind_of(value) }));
-            }
-        }
-    }
-    kinds
+/// Whether the number is what the text says: one of many digits would be rounded, and no check
+/// against the schema could tell.
+fn is_exact(number: &Number, text: &str) -> bool {
+    !number.is_f64() || text.contains(['.', 'e', 'E'])
 }
-
-/// A schema and the alternatives it names, references inside it followed.
-fn alternatives<'a>(schema: &'a Value, root: &'a Value) -> Vec<&'a Value> {
-    let mut forms = vec![resolve(schema, root)];
-    let mut next = 0;
-    while let Some(form) = forms.get(next).copied().filter(|_| next < MAX_ALTERNATIVES) {
-        let choices = ["anyOf", "oneOf"].into_iter().filter_map(|key| form[key].as_array());
-        forms.extend(choices.flatten().map(|choice| resolve(choice, root)));
-        next += 1;
-    }
-    forms
-}
-
-/// What a reference inside the schema points to. One that leads nowhere stays.
-fn resolve<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
-    let target = schema["$ref"].as_str().and_then(|path| path.strip_prefix('#'));
-    target.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-/// A schema may name itself as its alternative.
-const MAX_ALTERNATIVES: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -164,9 +122,11 @@ mod tests {
                 "maybe": {"type": ["integer", "null"]},
                 "either": {"anyOf": [{"$ref": "#/$defs/level"}, {"type": "string"}]},
                 "mode": {"enum": [1, "auto"]},
+                "part": {"description": "x", "allOf": [{"$ref": "#/$defs/alias"}]},
+                "shape": {"properties": {"a": {}}},
                 "loop": {"anyOf": [{"$ref": "#/properties/loop"}, {"$ref": "#/properties/nowhere"}]},
             },
-            "$defs": {"level": {"type": "integer"}},
+            "$defs": {"level": {"type": "integer"}, "alias": {"$ref": "#/$defs/level"}},
         })
     }
 
@@ -185,6 +145,8 @@ mod tests {
             ("text", "true", json!("true")),
             ("lines", " 5\n", json!(5)),
             ("lines", "18446744073709551615", json!(u64::MAX)),
+            ("lines", "18446744073709551616", json!("18446744073709551616")),
+            ("lines", "2.0", json!(2.0)),
             ("share", "0.5", json!(0.5)),
             ("all", "True", json!(true)),
             ("options", "{\"a\": [1]}", json!({"a": [1]})),
@@ -196,8 +158,25 @@ mod tests {
             ("mode", "auto", json!("auto")),
             ("unknown", "5", json!("5")),
             ("loop", "x", json!("x")),
+            ("part", "7", json!(7)),
+            ("shape", "{\"a\": 1}", json!({"a": 1})),
         ] {
             assert_eq!(read(&[(name, text)]), json!({ name: value }), "{name} {text:?}");
+        }
+    }
+
+    #[test]
+    fn properties_are_found_wherever_the_schema_has_them() {
+        let level = json!({"type": "integer"});
+        for schema in [
+            json!({"oneOf": [{"properties": {"x": {}}}, {"properties": {"level": level}}]}),
+            json!({"$ref": "#/$defs/all", "$defs": {"all": {"properties": {"level": level}}}}),
+            json!({"type": "object", "additionalProperties": level}),
+            json!({"additionalProperties": {"type": ["integer", "array"]}}),
+        ] {
+            let written = Written::Text("5".into());
+            let parameters = vec![Parameter { name: "level".into(), written }];
+            assert_eq!(arguments(parameters, &schema), json!({"level": 5}), "{schema}");
         }
     }
 
