@@ -92,15 +92,15 @@ fn escaped_mark(text: &str) -> Option<usize> {
 fn is_tag(text: &str) -> bool {
     let name = text[1..].trim_start_matches('/');
     // Of a namespace, whatever its name.
-    let local = match name.split_once(':') {
-        Some((space, local)) if space.bytes().all(|b| b.is_ascii_alphanumeric()) => local,
-        _ => name,
-    };
+    let space = name.bytes().take(MAX_NAMESPACE + 1).take_while(u8::is_ascii_alphanumeric).count();
+    let local = name.get(space..).and_then(|rest| rest.strip_prefix(':')).unwrap_or(name);
     OWN_TAGS.iter().any(|tag| name.starts_with(tag))
         || LEAKED_TAGS.iter().any(|tag| local.starts_with(tag))
 }
 
-const OWN_TAGS: [&str; 3] = ["tool:", "param:", "result:"];
+/// More than a namespace has where one is read.
+const MAX_NAMESPACE: usize = 64;
+const OWN_TAGS: [&str; 4] = ["tool:", "param:", "result:", "|python_tag|>"];
 const LEAKED_TAGS: [&str; 6] =
     ["tool_call", "function", "invoke", "parameter", "thinking", "think>"];
 

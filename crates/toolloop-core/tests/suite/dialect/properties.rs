@@ -5,14 +5,17 @@ use std::time::Instant;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use serde_json::json;
+use toolloop_core::dialect::render::render;
 use toolloop_core::dialect::{Dialect, End, Scanner, ToolLimit};
+use toolloop_core::{ChatMessage, ChatParams, ChatRole, ContentBlock, ToolCall};
 
 use super::super::plan;
 use super::cases::cases;
 use super::reading::{Part, read, tools};
 
 /// Pieces of markup and of what looks like it.
-const FRAGMENTS: [&str; 44] = [
+const FRAGMENTS: [&str; 56] = [
     "<tool:bash>",
     "<tool:now>",
     "<tool:fly>",
@@ -45,6 +48,18 @@ const FRAGMENTS: [&str; 44] = [
     "</n:function_calls>",
     "[TOOL_CALLS]",
     "[{\"name\": \"now\"}]",
+    "now[ARGS]",
+    "{'name': 'now',}",
+    "<|python_tag|>",
+    "<tool:now/>",
+    "<param:x />",
+    "<invoke name='now'/>",
+    "<function = now",
+    "functions.",
+    "- ",
+    "> ",
+    "1. ",
+    "/>",
     "<think>",
     "</think>",
     "`",
@@ -194,6 +209,14 @@ fn hostile_text_takes_linear_time() {
         (Dialect::Native, "<invoke name=\"now\"><parameter name=\"x\">"),
         (Dialect::Native, "<n:function_calls>"),
         (Dialect::Native, "[TOOL_CALLS][["),
+        (Dialect::Native, "[TOOL_CALLS]now[ARGS]{'"),
+        (Dialect::Native, "<tool_call>{'a',}"),
+        (Dialect::Native, "<tool_call>[,,,"),
+        (Dialect::Native, "<invoke name ="),
+        (Dialect::Xml, "<tool:now/>"),
+        (Dialect::Xml, "- ```\n"),
+        (Dialect::Xml, "> 1. "),
+        (Dialect::Caret, "^^^bash\ncommand: [\n"),
     ] {
         for (piece, size) in [(1, 1 << 11), (1 << 20, 1 << 13)] {
             let text = |bytes: usize| hostile.repeat(bytes / hostile.len());
@@ -203,5 +226,29 @@ fn hostile_text_takes_linear_time() {
             let is_linear = (0..20).any(|_| growth() < 8.0);
             assert!(is_linear, "{dialect:?} {hostile:?} in pieces of {piece}");
         }
+    }
+}
+
+/// Output that is full of brackets is escaped in linear time, too.
+#[test]
+fn hostile_results_take_linear_time() {
+    for hostile in ["<", "</", "a<b ", "^^^\n", "--- \n", "[TOOL_CALLS]", "param:", "&lt;param:"] {
+        let time = |bytes: usize| {
+            let output = hostile.repeat(bytes / hostile.len());
+            let arguments = json!({"command": output});
+            let call = ToolCall { id: "1".into(), name: "bash".into(), arguments };
+            let said = vec![ContentBlock::ToolCall(call)];
+            let messages = vec![
+                ChatMessage { role: ChatRole::Assistant, content: said },
+                ChatMessage::tool_result("1", output),
+            ];
+            let params = ChatParams { messages, ..ChatParams::default() };
+            let start = Instant::now();
+            render(Dialect::Xml, ToolLimit::One, &params);
+            start.elapsed().as_secs_f64()
+        };
+        // A busy machine may have paused us.
+        let is_linear = (0..20).any(|_| time(1 << 17) / time(1 << 15) < 8.0);
+        assert!(is_linear, "{hostile:?}");
     }
 }
