@@ -7,7 +7,8 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 use toolloop_core::dialect::StreamProcessor;
 use toolloop_core::{
-    ChatParams, ChatStream, Dialect, LlmError, StopReason, StreamEvent, StreamingError, ToolLimit,
+    ChatParams, ChatStream, Dialect, LlmError, StopReason, StreamEvent, StreamingError, ToolChoice,
+    ToolLimit,
 };
 
 use super::Cancels;
@@ -34,7 +35,11 @@ impl DialectStream {
         cancels: Option<Cancels>,
         params: &ChatParams,
     ) -> Self {
-        let tools = params.tools.as_deref().unwrap_or_default();
+        // Where no call is wanted, whatever looks like one is text.
+        let tools = match params.tool_choice {
+            Some(ToolChoice::None) => &[],
+            _ => params.tools.as_deref().unwrap_or_default(),
+        };
         Self {
             inner: None,
             processor: StreamProcessor::new(dialect, tools, limit),

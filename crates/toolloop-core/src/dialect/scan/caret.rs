@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::block::{Found, Progress};
 use super::cursor::{Cursor, Halt, Read};
-use super::opening::{Known, opening};
+use super::opening::{Known, Place, opening};
 use super::typed::{Parameter, Written, arguments};
 use crate::dialect::escape::unescape_lines;
 
@@ -95,7 +95,7 @@ impl Caret {
             let is_read = self.handle_line(text, end, next);
             if !is_read {
                 // The next call begins while this one is not closed.
-                if !self.is_offered || opening(&text[self.line..next], true, known).is_ok() {
+                if !self.is_offered || opening(&text[self.line..next], LINE_START, known).is_ok() {
                     return Progress::Failed;
                 }
                 self.has_stray = true;
@@ -181,5 +181,6 @@ impl Caret {
     }
 }
 
+const LINE_START: Place = Place { is_line_start: true, is_first: false };
 /// Most blanks behind a name; no more are held for it.
 const MAX_BLANK: usize = 64;

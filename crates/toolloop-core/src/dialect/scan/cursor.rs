@@ -77,28 +77,33 @@ impl<'a> Cursor<'a> {
         Ok(name)
     }
 
-    /// Whatever stands before this character, and the character.
-    pub(super) fn up_to(&mut self, end: char) -> Read<()> {
+    /// White space, at least one.
+    pub(super) fn gap(&mut self) -> Read<()> {
+        let before = self.at;
+        self.blank()?;
+        if self.at > before { Ok(()) } else { Err(Halt::No) }
+    }
+
+    /// What stands before this character, in one line; the character is read, too.
+    pub(super) fn up_to(&mut self, end: char) -> Read<&'a str> {
         let rest = self.rest();
-        match rest.find(end) {
-            Some(at) if at <= MAX_NAME => {
+        match rest.find([end, '<', '\n']) {
+            Some(at) if at <= MAX_NAME && rest[at..].starts_with(end) => {
                 self.at += at + end.len_utf8();
-                Ok(())
+                Ok(&rest[..at])
             }
             None if rest.len() <= MAX_NAME => Err(Halt::More),
             _ => Err(Halt::No),
         }
     }
 
-    /// A name between quotes of either kind.
+    /// What stands between quotes of either kind.
     pub(super) fn quoted(&mut self) -> Read<&'a str> {
-        let quote = if self.optional("'")? { "'" } else { "\"" };
-        if quote == "\"" {
-            self.literal(quote)?;
+        let quote = if self.optional("'")? { '\'' } else { '"' };
+        if quote == '"' {
+            self.literal("\"")?;
         }
-        let name = self.name()?;
-        self.literal(quote)?;
-        Ok(name)
+        self.up_to(quote)
     }
 }
 
@@ -107,4 +112,4 @@ const MAX_NAME: usize = 128;
 /// Most bytes of white space inside markup; no more are held for it.
 const MAX_BLANK: usize = 64;
 
-const NO_NAME: [char; 9] = ['<', '>', '"', '\'', '=', '/', '`', '^', '&'];
+const NO_NAME: [char; 10] = ['<', '>', '"', '\'', '=', '`', '^', '&', '[', '{'];

@@ -2,19 +2,57 @@
 
 /// Where in its line, and in which code, a text is.
 ///
-/// A fence is a line that begins with three or more `` ` `` or `~`; it ends at a line of as many.
-/// Code inside a line ends at as many `` ` `` as it began with, or at the end of the line.
+/// A fence is a line that begins with three or more `` ` `` or `~`, also as the first of a list's
+/// element or of a quotation; it ends at a line of as many. Code inside a line ends at as many
+/// `` ` `` as it began with, or at the end of the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line {
     /// Only blanks so far.
     is_start: bool,
-    /// The marks just read, and whether they began the line.
-    marks: Option<(Marks, bool)>,
+    /// What stands before the content of the line.
+    lead: Lead,
+    /// The marks just read, and what stands before them in the line.
+    marks: Option<(Marks, Lead)>,
     /// The code in this line that is open.
     span: Option<usize>,
     /// What the line opens or closes, if nothing in it speaks against that.
     turn: Option<Turn>,
     fence: Option<Marks>,
+}
+
+/// How far a line is one of a list or of a quotation, and nothing more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    /// Blanks and `>`.
+    Quote,
+    /// And, behind them, `-` or `1.` and a blank.
+    Element,
+    Number,
+    /// `-` or `1.`, before its blank.
+    Marker,
+    /// Its content has begun.
+    Over,
+}
+
+impl Lead {
+    fn behind(self, byte: u8) -> Self {
+        match (self, byte) {
+            (Self::Quote, b'>') => Self::Quote,
+            (Self::Quote | Self::Element, b'-' | b'*' | b'+') => Self::Marker,
+            (Self::Quote | Self::Element | Self::Number, b'0'..=b'9') => Self::Number,
+            (Self::Number, b'.' | b')') => Self::Marker,
+            (Self::Element, b'>') => Self::Element,
+            _ => Self::Over,
+        }
+    }
+
+    fn behind_blank(self) -> Self {
+        match self {
+            Self::Quote | Self::Over => self,
+            Self::Marker | Self::Element => Self::Element,
+            Self::Number => Self::Over,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +70,12 @@ enum Turn {
 impl Line {
     /// The beginning of a text.
     pub(super) fn first() -> Self {
-        Self { is_start: true, marks: None, span: None, turn: None, fence: None }
+        Self { is_start: true, lead: Lead::Quote, marks: None, span: None, turn: None, fence: None }
     }
 
     /// Behind a block.
     pub(super) fn behind_block() -> Self {
-        Self { is_start: false, ..Self::first() }
+        Self { is_start: false, lead: Lead::Over, ..Self::first() }
     }
 
     pub(super) fn is_start(&self) -> bool {
@@ -59,6 +97,15 @@ impl Line {
     /// Text without marks, tags and line ends.
     pub(super) fn skip(&mut self, text: &str) {
         self.is_start &= text.trim_ascii_start().is_empty();
+        let mut bytes = text.bytes();
+        while self.lead != Lead::Over
+            && let Some(byte) = bytes.next()
+        {
+            self.lead = match byte.is_ascii_whitespace() {
+                true => self.lead.behind_blank(),
+                false => self.lead.behind(byte),
+            };
+        }
     }
 
     pub(super) fn feed(&mut self, byte: u8) {
@@ -71,8 +118,9 @@ impl Line {
                     return;
                 }
                 self.end_marks();
-                self.marks = Some((Marks { mark: byte, count: 1 }, self.is_start));
+                self.marks = Some((Marks { mark: byte, count: 1 }, self.lead));
                 self.is_start = false;
+                self.lead = Lead::Over;
             }
             b'\n' => {
                 self.end_marks();
@@ -83,10 +131,14 @@ impl Line {
                 }
                 *self = Self { fence: self.fence, ..Self::first() };
             }
-            blank if blank.is_ascii_whitespace() => self.end_marks(),
+            blank if blank.is_ascii_whitespace() => {
+                self.end_marks();
+                self.lead = self.lead.behind_blank();
+            }
             _ => {
                 self.end_marks();
                 self.is_start = false;
+                self.lead = self.lead.behind(byte);
                 if self.turn == Some(Turn::Closes) {
                     self.turn = None;
                 }
@@ -95,15 +147,15 @@ impl Line {
     }
 
     fn end_marks(&mut self) {
-        let Some((marks, at_start)) = self.marks.take() else { return };
+        let Some((marks, lead)) = self.marks.take() else { return };
         let Marks { mark, count } = marks;
         if let Some(fence) = self.fence {
-            if at_start && mark == fence.mark && count >= fence.count {
+            if lead == Lead::Quote && mark == fence.mark && count >= fence.count {
                 self.turn = Some(Turn::Closes);
             }
             return;
         }
-        if at_start && count >= 3 {
+        if matches!(lead, Lead::Quote | Lead::Element) && count >= 3 {
             self.turn = Some(Turn::Opens(marks));
         } else if mark == b'`'
             && let Some(Turn::Opens(Marks { mark: b'`', count: opened })) = self.turn
@@ -143,6 +195,9 @@ mod tests {
             "a ``b` ",
             "```\n``` x\n",
             "~~~ a`b\n",
+            "- ```xml\n  a\n",
+            "> 12) * ~~~\n> a\n",
+            "- ```\n- ```\n",
         ] {
             assert!(ends_in_code(code), "{code:?}");
         }
@@ -162,6 +217,10 @@ mod tests {
             "a ``` b\n",
             "a `b\nc",
             "~ `a` ",
+            "- ```\n  a\n  ```\n",
+            "> ```\n> a\n> ```\n",
+            "-``` a\n",
+            "12 ``` a\n",
         ] {
             assert!(!ends_in_code(text), "{text:?}");
         }

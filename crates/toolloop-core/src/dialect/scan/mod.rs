@@ -11,6 +11,7 @@ mod cursor;
 mod json;
 mod line;
 mod opening;
+mod python;
 mod tagged;
 mod thought;
 mod tools;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use block::{Block, Found, Progress};
 use cursor::{Cursor, Halt};
 use line::Line;
-use opening::{Known, Opening, opening};
+use opening::{Known, Opening, Place, opening};
 use thought::{Piece, Thought};
 use tools::Offered;
 
@@ -56,6 +57,8 @@ pub struct Scanner {
     wrapper: Option<String>,
     /// Whether no text has come since the last call or thought.
     is_behind_block: bool,
+    /// Whether any text has come but blanks.
+    has_text: bool,
     retries: Retries,
     calls: u32,
     /// The index of the next call.
@@ -109,6 +112,7 @@ impl Scanner {
             state: State::Text,
             wrapper: None,
             is_behind_block: false,
+            has_text: false,
             retries: Retries::default(),
             calls: 0,
             next_index: 0,
@@ -191,12 +195,13 @@ impl Scanner {
                     && self.line.is_plain()
                     && !text.bytes().any(|byte| SPECIAL[usize::from(byte)]));
         if passes {
+            self.has_text |= !text.trim_ascii_start().is_empty();
             self.line.skip(text);
         }
         passes
     }
 
-    /// Whether no text can be anything else.
+    /// Whether no text can be anything else. Without tools, a text dialect still knows thoughts.
     fn is_blind(&self) -> bool {
         !self.known.own.is_text() && self.known.tools.is_empty()
     }
@@ -267,7 +272,8 @@ impl Scanner {
         if self.at < self.retries.read_to && self.retries.count >= MAX_RETRIES {
             return Err(Halt::No);
         }
-        let (what, start) = opening(text, self.line.is_start(), &self.known)?;
+        let place = Place { is_line_start: self.line.is_start(), is_first: !self.has_text };
+        let (what, start) = opening(text, place, &self.known)?;
         Ok(Markup::Opening(what, start))
     }
 
@@ -281,6 +287,7 @@ impl Scanner {
             self.wrapper = None;
         }
         self.gap = None;
+        self.has_text = true;
         self.line.feed(byte);
         self.at = self.held.ceil_char_boundary(self.at + 1);
     }

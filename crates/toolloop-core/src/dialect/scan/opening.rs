@@ -25,9 +25,21 @@ pub(super) enum Opening {
     Thought(&'static str),
 }
 
+/// Where in a reply a text stands.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place {
+    /// Only blanks stand before it in its line.
+    pub(super) is_line_start: bool,
+    /// No text stands before it. A native model that thinks in its text does so there; further on
+    /// it speaks of the tag.
+    pub(super) is_first: bool,
+}
+
 /// What begins with the first character of a text, and where what it contains begins.
-pub(super) fn opening(text: &str, is_line_start: bool, known: &Known) -> Read<(Opening, usize)> {
+pub(super) fn opening(text: &str, place: Place, known: &Known) -> Read<(Opening, usize)> {
+    let has_tools = !known.tools.is_empty();
     match text.as_bytes() {
+        [b'<', b'|', ..] if has_tools => opened(Json::open_python(text).map(Block::Json)),
         [b'<', second, ..] if !second.is_ascii_alphanumeric() => Err(Halt::No),
         [b'<', ..] => {
             let thoughts = THOUGHTS.iter().map(|(opener, closer)| {
@@ -35,16 +47,17 @@ pub(super) fn opening(text: &str, is_line_start: bool, known: &Known) -> Read<(O
                 cursor.literal(opener)?;
                 Ok((Opening::Thought(closer), cursor.at()))
             });
-            let thoughts = thoughts.filter(|_| known.own.is_text());
-            let xml = (known.own == Dialect::Xml).then(|| Tagged::open_xml(text, known));
+            let thoughts = thoughts.filter(|_| known.own.is_text() || place.is_first);
+            let xml =
+                (known.own == Dialect::Xml && has_tools).then(|| Tagged::open_xml(text, known));
             let leaks = [Tagged::open_function, Tagged::open_invoke];
             let leaks = leaks.into_iter().map(|open| open(text, known));
             let blocks = xml.into_iter().chain(leaks).map(|tagged| tagged.map(Block::Tagged));
             let blocks = blocks.chain([Json::open_tag(text).map(Block::Json)]).map(opened);
             first(thoughts.chain(blocks))
         }
-        [b'[', ..] => opened(Json::open_list(text).map(Block::Json)),
-        [b'^', ..] if known.own == Dialect::Caret && is_line_start => {
+        [b'[', ..] => opened(Json::open_list(text, known).map(Block::Json)),
+        [b'^', ..] if known.own == Dialect::Caret && place.is_line_start && has_tools => {
             opened(Caret::open(text, known).map(Block::Caret))
         }
         _ => Err(Halt::No),

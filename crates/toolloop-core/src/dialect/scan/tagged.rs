@@ -7,11 +7,12 @@
 //! ```
 //!
 //! The second may stand in `<tool_call>`, the third in `<function_calls>`; the third may have a
-//! namespace. A value is all text up to its closing tag, so whatever it holds is no call.
+//! namespace. `<tool:a/>` has no parameters, `<param:x/>` is empty. A value is all text up to its
+//! closing tag, so whatever it holds is no call.
 
 use super::block::{Found, Progress};
 use super::cursor::{Cursor, Halt, Read};
-use super::opening::{Known, opening};
+use super::opening::{Known, Place, opening};
 use super::typed::{Parameter, Written, arguments};
 use crate::dialect::escape::unescape_value;
 
@@ -21,6 +22,8 @@ pub(super) struct Tagged {
     tags: Tags,
     name: String,
     is_offered: bool,
+    /// Whether its opening tag closes it, too.
+    is_empty: bool,
     at: usize,
     /// The parameter that is open.
     open: Option<Open>,
@@ -38,6 +41,15 @@ enum Tags {
     Invoke(String),
 }
 
+/// What begins between the parameters of a call.
+enum Next {
+    Parameter(Open),
+    /// A parameter whose opening tag closes it, and where that ends.
+    Empty(String, usize),
+    /// The call is closed, up to there.
+    Closed(usize),
+}
+
 #[derive(Debug, Clone)]
 struct Open {
     name: String,
@@ -52,8 +64,7 @@ impl Tagged {
         let mut cursor = Cursor::new(text, 0);
         cursor.literal("<tool:")?;
         let name = cursor.name()?;
-        cursor.blank()?;
-        cursor.literal(">")?;
+        let name = end_of_tag(&mut cursor, name)?;
         Ok(Self::new(Tags::Xml, name, false, cursor, known))
     }
 
@@ -63,9 +74,9 @@ impl Tagged {
         if is_wrapped {
             cursor.blank()?;
         }
-        cursor.literal("<function=")?;
-        let name = cursor.name()?;
-        cursor.literal(">")?;
+        cursor.literal("<function")?;
+        let name = assigned(&mut cursor)?;
+        let name = end_of_tag(&mut cursor, name)?;
         Self::new(Tags::Function, name, is_wrapped, cursor, known).if_offered()
     }
 
@@ -80,17 +91,27 @@ impl Tagged {
             cursor.literal(namespace)?;
         }
         cursor.literal("invoke")?;
-        let name = attribute_name(&mut cursor)?;
-        cursor.blank()?;
-        cursor.literal(">")?;
+        let name = assigned(&mut cursor)?;
+        let name = end_of_tag(&mut cursor, name)?;
         Self::new(Tags::Invoke(namespace.to_owned()), name, is_wrapped, cursor, known).if_offered()
     }
 
-    fn new(tags: Tags, name: &str, is_wrapped: bool, cursor: Cursor<'_>, known: &Known) -> Self {
+    fn new(
+        tags: Tags,
+        (name, is_empty): (&str, bool),
+        is_wrapped: bool,
+        cursor: Cursor<'_>,
+        known: &Known,
+    ) -> Self {
+        let found = match tags {
+            Tags::Xml => known.tools.has(name).then_some(name),
+            _ => known.tools.leaked(name),
+        };
         Self {
             tags,
-            name: name.to_owned(),
-            is_offered: known.tools.has(name),
+            name: found.unwrap_or(name).to_owned(),
+            is_offered: found.is_some(),
+            is_empty,
             at: cursor.at(),
             open: None,
             parameters: Vec::new(),
@@ -124,6 +145,9 @@ impl Tagged {
     }
 
     pub(super) fn advance(&mut self, text: &str, known: &Known) -> Progress {
+        if self.is_empty {
+            return Progress::Whole(self.at, vec![self.found(text, known)]);
+        }
         loop {
             if let Some(open) = &self.open {
                 let end = match open.find_end(text, self.at) {
@@ -153,15 +177,23 @@ impl Tagged {
                 self.at += left.find(MARKS).unwrap_or(left.len());
             }
             match self.next_tag(text) {
-                Ok(Some(open)) => {
+                Ok(Next::Parameter(open)) => {
                     self.at = open.start;
                     self.open = Some(open);
                 }
-                Ok(None) => return Progress::Whole(self.at, vec![self.found(text, known)]),
+                Ok(Next::Empty(name, end)) => {
+                    self.at = end;
+                    let written = Written::Text(String::new());
+                    self.parameters.push(Parameter { name, written });
+                }
+                Ok(Next::Closed(end)) => {
+                    self.at = end;
+                    return Progress::Whole(self.at, vec![self.found(text, known)]);
+                }
                 Err(Halt::More) => return Progress::Open,
                 Err(Halt::No) if !self.is_offered => return Progress::Failed,
                 // The next call begins while this one is not closed.
-                Err(Halt::No) => match opening(&text[self.at..], false, known) {
+                Err(Halt::No) => match opening(&text[self.at..], Place::default(), known) {
                     Ok(_) => return Progress::Failed,
                     Err(Halt::More) => return Progress::Open,
                     Err(Halt::No) => {
@@ -173,48 +205,67 @@ impl Tagged {
         }
     }
 
-    /// The parameter that opens here, or nothing where the call closes.
-    fn next_tag(&mut self, text: &str) -> Read<Option<Open>> {
-        let mut cursor = Cursor::new(text, self.at);
-        let closed = match &self.tags {
-            Tags::Xml => cursor.literal(&format!("</tool:{}>", self.name)),
-            Tags::Function => cursor.literal("</function>"),
-            Tags::Invoke(namespace) => cursor.literal(&format!("</{namespace}invoke>")),
-        };
-        match closed {
-            Ok(()) => {
-                self.at = cursor.at();
-                return Ok(None);
-            }
-            Err(Halt::More) => return Err(Halt::More),
+    /// What begins here.
+    fn next_tag(&self, text: &str) -> Read<Next> {
+        match self.closing_tag(Cursor::new(text, self.at)) {
             Err(Halt::No) => {}
+            read => return read.map(Next::Closed),
         }
-        let (name, closer) = match &self.tags {
+        let mut cursor = Cursor::new(text, self.at);
+        let name = match &self.tags {
             Tags::Xml => {
                 cursor.literal("<param:")?;
-                let name = cursor.name()?;
-                cursor.literal(">")?;
-                (name, format!("</param:{name}>"))
+                cursor.up_to('>')?
             }
             Tags::Function => {
-                cursor.literal("<parameter=")?;
-                let name = cursor.name()?;
-                cursor.literal(">")?;
-                (name, "</parameter>".to_owned())
+                cursor.literal("<parameter")?;
+                let name = assigned(&mut cursor)?;
+                with_attributes(&mut cursor, name)?
             }
             Tags::Invoke(namespace) => {
                 cursor.literal("<")?;
                 cursor.literal(namespace)?;
                 cursor.literal("parameter")?;
-                let name = attribute_name(&mut cursor)?;
-                // Some write the type of the value behind the name.
-                cursor.up_to('>')?;
-                (name, format!("</{namespace}parameter>"))
+                let name = assigned(&mut cursor)?;
+                with_attributes(&mut cursor, name)?
             }
         };
-        let (name, start) = (name.to_owned(), cursor.at());
-        let opener = text[self.at..start].to_owned();
-        Ok(Some(Open { name, start, opener, closer }))
+        let start = cursor.at();
+        let opener = &text[self.at..start];
+        let name = parameter_name(name).ok_or(Halt::No)?;
+        if opener.ends_with("/>") {
+            return Ok(Next::Empty(name.to_owned(), start));
+        }
+        let closer = match &self.tags {
+            Tags::Xml => format!("</param:{name}>"),
+            Tags::Function => "</parameter>".to_owned(),
+            Tags::Invoke(namespace) => format!("</{namespace}parameter>"),
+        };
+        Ok(Next::Parameter(Open {
+            name: name.to_owned(),
+            start,
+            opener: opener.to_owned(),
+            closer,
+        }))
+    }
+
+    /// Where the tag ends that closes the call.
+    fn closing_tag(&self, mut cursor: Cursor<'_>) -> Read<usize> {
+        match &self.tags {
+            Tags::Xml => {
+                cursor.literal("</tool:")?;
+                cursor.literal(&self.name)?;
+            }
+            Tags::Function => cursor.literal("</function")?,
+            Tags::Invoke(namespace) => {
+                cursor.literal("</")?;
+                cursor.literal(namespace)?;
+                cursor.literal("invoke")?;
+            }
+        }
+        cursor.blank()?;
+        cursor.literal(">")?;
+        Ok(cursor.at())
     }
 
     fn found(&mut self, text: &str, known: &Known) -> Found {
@@ -261,7 +312,7 @@ fn unwrapped(value: &str) -> &str {
 
 fn namespace<'a>(cursor: &mut Cursor<'a>) -> Read<&'a str> {
     let rest = cursor.rest();
-    let name = rest.bytes().take_while(u8::is_ascii_alphanumeric).count();
+    let name = rest.bytes().take(MAX_NAMESPACE + 1).take_while(u8::is_ascii_alphanumeric).count();
     match rest.as_bytes().get(name) {
         Some(b':') if name > 0 => {
             let namespace = &rest[..=name];
@@ -273,11 +324,53 @@ fn namespace<'a>(cursor: &mut Cursor<'a>) -> Read<&'a str> {
     }
 }
 
-fn attribute_name<'a>(cursor: &mut Cursor<'a>) -> Read<&'a str> {
-    cursor.literal(" name=")?;
-    cursor.quoted()
+/// The name behind the word a tag begins with: `=name`, `="name"` or ` name="name"`.
+fn assigned<'a>(cursor: &mut Cursor<'a>) -> Read<&'a str> {
+    let word = *cursor;
+    cursor.blank()?;
+    if !cursor.optional("=")? {
+        *cursor = word;
+        cursor.gap()?;
+        cursor.literal("name")?;
+        cursor.blank()?;
+        cursor.literal("=")?;
+    }
+    cursor.blank()?;
+    match cursor.rest().starts_with(['"', '\'']) {
+        true => cursor.quoted(),
+        false => cursor.name(),
+    }
+}
+
+/// The end of a tool's opening tag: its name, and whether the tag closes the call, too.
+fn end_of_tag<'a>(cursor: &mut Cursor<'_>, name: &'a str) -> Read<(&'a str, bool)> {
+    cursor.blank()?;
+    let is_closed = cursor.optional("/")?;
+    cursor.literal(">")?;
+    let short = name.strip_suffix('/').filter(|short| !is_closed && !short.is_empty());
+    Ok((short.unwrap_or(name), is_closed || short.is_some()))
+}
+
+/// The name in what stands in the tag of a parameter. It may hold blanks and slashes, but what
+/// looks like an attribute is none of it.
+fn parameter_name(written: &str) -> Option<&str> {
+    let name = written.trim_end();
+    let name = name.strip_suffix('/').unwrap_or(name).trim_end();
+    let name = match name.contains(ATTRIBUTE) {
+        true => name.split_ascii_whitespace().next()?,
+        false => name,
+    };
+    Some(name).filter(|name| !name.is_empty() && !name.contains(ATTRIBUTE))
+}
+
+/// The end of a parameter's opening tag: some write the type of the value behind its name.
+fn with_attributes<'a>(cursor: &mut Cursor<'_>, name: &'a str) -> Read<&'a str> {
+    cursor.up_to('>')?;
+    Ok(name)
 }
 
 /// What tags, of this call or of the next, begin with.
 const MARKS: [char; 2] = ['<', '['];
+const ATTRIBUTE: [char; 3] = ['=', '"', '\''];
+/// Most bytes of a namespace; no more are held for it.
 const MAX_NAMESPACE: usize = 32;

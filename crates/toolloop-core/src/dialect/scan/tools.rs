@@ -24,6 +24,11 @@ impl Offered {
         self.schema(name).is_some()
     }
 
+    /// The tool that a leaked call names; some models put the namespace of their training before it.
+    pub(super) fn leaked<'a>(&self, name: &'a str) -> Option<&'a str> {
+        [Some(name), name.strip_prefix("functions.")].into_iter().flatten().find(|n| self.has(n))
+    }
+
     pub(super) fn schema(&self, name: &str) -> Option<&Value> {
         self.tools.iter().find(|(known, _)| known == name).map(|(_, schema)| schema)
     }

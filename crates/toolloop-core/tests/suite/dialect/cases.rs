@@ -194,6 +194,36 @@ fn xml() -> Vec<Case> {
             "```\n<tool:bash>\n```\n\n<tool:now>\n</tool:now>",
             vec![text("```\n<tool:bash>\n```"), now()],
         ),
+        case(
+            "tools and parameters in one tag",
+            {
+                "<tool:now/>\n<tool:now />\n<tool:write_file><param:path/><param:content />\
+             </tool:write_file>"
+            },
+            { vec![now(), now(), call("write_file", json!({"path": "", "content": ""}))] },
+        ),
+        case(
+            "blanks in tags",
+            "<tool:bash >\n<param:command >ls</param:command>\n</tool:bash\n>",
+            vec![ls()],
+        ),
+        case(
+            "text: tags in the code of a list and of a quotation",
+            "1. - ```xml\n     <tool:now></tool:now>\n     ```\n> ```\n> <tool:now></tool:now>\n> \
+             ```\n<tool:now></tool:now>",
+            vec![
+                text(
+                    "1. - ```xml\n     <tool:now></tool:now>\n     ```\n> ```\n> \
+                     <tool:now></tool:now>\n> ```",
+                ),
+                now(),
+            ],
+        ),
+        case(
+            "text: a namespace without end",
+            &format!("<{}:invoke name=\"now\">", "a".repeat(40)),
+            { vec![text(&format!("<{}:invoke name=\"now\">", "a".repeat(40)))] },
+        ),
         case("text: white space", " \n\n  a \n\n\n b\n \n", vec![text(" \n\n  a \n\n\n b\n \n")]),
         case("only white space around", "\n\n<tool:now></tool:now>\n\n", vec![now()]),
         case("lines with carriage returns", "a\r\n<tool:now>\r\n</tool:now>\r\nb", {
@@ -354,6 +384,46 @@ fn native() -> Vec<Case> {
             vec![now(), Part::Rescued, Part::LimitReached],
         )
         .one(),
+        case(
+            "blanks, quotes and empty tags",
+            "Look:\n<function = \"bash\" >\n<parameter name='command' type=\"string\">ls</parameter>\n\
+             </function >\n<invoke\n  name = 'now' />\n<function=now/>",
+            [leaked(), vec![now(), Part::Rescued, now(), Part::Rescued]].concat(),
+        ),
+        case(
+            "the literal of a Python program",
+            "Look:\n<tool_call>{'name': 'bash', 'arguments': {'command': 'ls',}}</tool_call>",
+            leaked(),
+        ),
+        case(
+            "a list's names before the arguments",
+            "Look:\n[TOOL_CALLS]bash[ARGS]{\"command\": \"ls\"}[TOOL_CALLS]now[CALL_ID]a1[ARGS]{}\
+             [TOOL_CALLS]bash{\"command\": \"ls\"}",
+            [leaked(), vec![now(), Part::Rescued, ls(), Part::Rescued]].concat(),
+        ),
+        case(
+            "behind the tag of a program",
+            "Look:\n<|python_tag|>{\"name\": \"bash\", \"parameters\": {\"command\": \"ls\"}}",
+            leaked(),
+        ),
+        case(
+            "a namespace in the name",
+            "Look:\n<tool_call>{\"name\": \"functions.bash\", \"arguments\": {\"command\": \"ls\"}}\
+             </tool_call><function=functions.now></function>",
+            [leaked(), vec![now(), Part::Rescued]].concat(),
+        ),
+        case(
+            "text: a thought at the beginning, and talk of one",
+            "\n<think>\nMaybe <function=now></function>?\n</think>\n\nA <think> tag.",
+            vec![thought("Maybe <function=now></function>?"), text("A <think> tag.")],
+        ),
+        case(
+            "text: names that are not there before arguments",
+            "[TOOL_CALLS]fly[ARGS]{} [TOOL_CALLS]bash x [TOOL_CALLS]bash[ARGS] <|python_tag|>x <|",
+            vec![text(
+                "[TOOL_CALLS]fly[ARGS]{} [TOOL_CALLS]bash x [TOOL_CALLS]bash[ARGS] <|python_tag|>x <|",
+            )],
+        ),
         case(
             "text: tools that are not there",
             "<tool_call>{\"name\": \"fly\"}</tool_call> <function=fly></function> \

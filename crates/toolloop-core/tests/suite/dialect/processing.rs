@@ -143,3 +143,28 @@ fn a_model_that_called_in_its_text_did_not_just_end() {
         assert_eq!(out.last(), Some(&done(is)));
     }
 }
+
+/// Whoever offers no tools gets no calls, in a text dialect either; thoughts are still told apart.
+#[test]
+fn without_tools_there_are_no_calls() {
+    for (dialect, said) in [
+        (Dialect::Xml, "<tool:bash>\n<param:command>ls</param:command>\n</tool:bash>"),
+        (Dialect::Caret, "^^^bash\ncommand: ls\n^^^"),
+    ] {
+        let mut processor = StreamProcessor::new(dialect, &[], ToolLimit::One);
+        let mut events = VecDeque::new();
+        let all = format!("<think>Hm.</think>{said}\n\n{said}");
+        processor.handle(text(&all), &mut events).unwrap();
+        processor.handle(done(StopReason::EndTurn), &mut events).unwrap();
+        let thought = StreamEvent::ReasoningDelta("Hm.".into());
+        let said = text(&format!("{said}\n\n{said}"));
+        let mut joined = vec![];
+        for event in events {
+            match (event, joined.last_mut()) {
+                (StreamEvent::TextDelta(more), Some(StreamEvent::TextDelta(all))) => *all += &more,
+                (event, _) => joined.push(event),
+            }
+        }
+        assert_eq!(joined, [thought, said, done(StopReason::EndTurn)], "{dialect:?}");
+    }
+}
