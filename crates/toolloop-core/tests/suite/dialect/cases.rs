@@ -200,7 +200,7 @@ fn xml() -> Vec<Case> {
                 "<tool:now/>\n<tool:now />\n<tool:write_file><param:path/><param:content />\
              </tool:write_file>"
             },
-            { vec![now(), now(), call("write_file", json!({"path": "", "content": ""}))] },
+            vec![now(), now(), call("write_file", json!({"path": "", "content": ""}))],
         ),
         case(
             "blanks in tags",
@@ -222,7 +222,7 @@ fn xml() -> Vec<Case> {
         case(
             "text: a namespace without end",
             &format!("<{}:invoke name=\"now\">", "a".repeat(40)),
-            { vec![text(&format!("<{}:invoke name=\"now\">", "a".repeat(40)))] },
+            vec![text(&format!("<{}:invoke name=\"now\">", "a".repeat(40)))],
         ),
         case("text: white space", " \n\n  a \n\n\n b\n \n", vec![text(" \n\n  a \n\n\n b\n \n")]),
         case("only white space around", "\n\n<tool:now></tool:now>\n\n", vec![now()]),
