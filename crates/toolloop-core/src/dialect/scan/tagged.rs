@@ -314,7 +314,7 @@ fn namespace<'a>(cursor: &mut Cursor<'a>) -> Read<&'a str> {
     let rest = cursor.rest();
     let name = rest.bytes().take(MAX_NAMESPACE + 1).take_while(u8::is_ascii_alphanumeric).count();
     match rest.as_bytes().get(name) {
-        Some(b':') if name > 0 => {
+        Some(b':') if (1..=MAX_NAMESPACE).contains(&name) => {
             let namespace = &rest[..=name];
             cursor.literal(namespace)?;
             Ok(namespace)

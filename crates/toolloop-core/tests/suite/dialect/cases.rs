@@ -220,9 +220,9 @@ fn xml() -> Vec<Case> {
             ],
         ),
         case(
-            "text: a namespace without end",
-            &format!("<{}:invoke name=\"now\">", "a".repeat(40)),
-            vec![text(&format!("<{}:invoke name=\"now\">", "a".repeat(40)))],
+            "text: a namespace that is too long",
+            &format!("<{0}:invoke name=\"now\"></{0}:invoke>", "a".repeat(33)),
+            vec![text(&format!("<{0}:invoke name=\"now\"></{0}:invoke>", "a".repeat(33)))],
         ),
         case("text: white space", " \n\n  a \n\n\n b\n \n", vec![text(" \n\n  a \n\n\n b\n \n")]),
         case("only white space around", "\n\n<tool:now></tool:now>\n\n", vec![now()]),
