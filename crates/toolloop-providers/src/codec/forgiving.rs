@@ -2,13 +2,14 @@
 //!
 //! Servers that speak an API send null, a number or an object where its documents say a string.
 //! [`FromJson`] says what a type makes of each; by default, nothing. [`count`] is the same for a
-//! number, [`any`] for what has parts.
+//! number, [`object`] for one, [`any`] for what else has parts.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -38,7 +39,18 @@ where
     Ok(count.and_then(|count| N::try_from(count).ok()))
 }
 
-/// What has parts; none where it is something else. Not worth losing a reply for.
+/// An object whose members forgive; none where it is something else.
+pub(in crate::codec) fn object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let Object(object) = deserializer.deserialize_any(Forgiving::default())?;
+    Ok(object)
+}
+
+/// What has parts; none where it or a part is something else. It is read twice, which only what
+/// comes once in a reply is worth.
 pub(in crate::codec) fn any<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -46,6 +58,24 @@ where
 {
     let raw = <&'de RawValue>::deserialize(deserializer)?.get();
     Ok(serde_json::from_str(raw).ok().flatten())
+}
+
+struct Object<T>(Option<T>);
+
+impl<T> Default for Object<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'a, T: Deserialize<'a>> FromJson<'a> for Object<T> {
+    fn from_text(_: Cow<'a, str>) -> Self {
+        Self::default()
+    }
+
+    fn from_object<A: MapAccess<'a>>(object: A) -> Result<Self, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(object)).map(|object| Self(Some(object)))
+    }
 }
 
 #[derive(Default)]

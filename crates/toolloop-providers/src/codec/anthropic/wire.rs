@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolloop_core::{Usage, UsageSource};
 
-use crate::codec::forgiving::{Text, any, count};
+use crate::codec::forgiving::{Text, any, count, object};
 
 /// One event of the stream. Which members it has depends on its type.
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ pub(super) struct Event<'a> {
     /// A [`Message`]; in an error without a wrapper, its sentence.
     #[serde(borrow, default)]
     pub(super) message: Option<&'a RawValue>,
-    #[serde(default, deserialize_with = "any")]
+    #[serde(default, deserialize_with = "object")]
     pub(super) usage: Option<WireUsage>,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Message<'a> {
     pub(super) content: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
     pub(super) stop_reason: Text<'a>,
-    #[serde(default, deserialize_with = "any")]
+    #[serde(default, deserialize_with = "object")]
     pub(super) usage: Option<WireUsage>,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct WireUsage {
     cache_read_input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "count")]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "any")]
+    #[serde(default, deserialize_with = "object")]
     output_tokens_details: Option<OutputDetails>,
 }
 

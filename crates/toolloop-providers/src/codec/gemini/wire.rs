@@ -8,7 +8,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::codec::forgiving::{Text, any, count};
+use crate::codec::forgiving::{Text, count, object};
 
 /// One event of a stream, or a whole answer.
 #[derive(Deserialize)]
@@ -18,7 +18,7 @@ pub(super) struct Chunk<'a> {
     pub(super) candidates: Option<Vec<Candidate<'a>>>,
     #[serde(borrow, default)]
     pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
-    #[serde(default, deserialize_with = "any")]
+    #[serde(default, deserialize_with = "object")]
     pub(super) usage_metadata: Option<WireUsage>,
     #[serde(borrow, default)]
     pub(super) model_version: Text<'a>,

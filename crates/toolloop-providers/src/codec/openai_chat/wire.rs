@@ -13,7 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
-use crate::codec::forgiving::{Forgiving, FromJson, Text, any, count};
+use crate::codec::forgiving::{Forgiving, FromJson, Text, count, object};
 
 /// A list that rarely has more than one element; a chunk is read without an allocation for it.
 type Few<T> = SmallVec<[T; 1]>;
@@ -25,7 +25,7 @@ pub(super) struct Chunk<'a> {
     pub(super) model: Text<'a>,
     #[serde(borrow, default)]
     pub(super) choices: Option<Few<Choice<'a>>>,
-    #[serde(default, deserialize_with = "any")]
+    #[serde(default, deserialize_with = "object")]
     pub(super) usage: Option<Box<WireUsage>>,
     #[serde(default)]
     pub(super) error: Option<Box<Value>>,
@@ -96,9 +96,9 @@ pub(super) struct WireUsage {
     pub(super) completion_tokens: Option<u64>,
     #[serde(default, deserialize_with = "count")]
     pub(super) total_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "any")]
+    #[serde(default, deserialize_with = "object")]
     pub(super) prompt_tokens_details: Option<PromptDetails>,
-    #[serde(default, deserialize_with = "any")]
+    #[serde(default, deserialize_with = "object")]
     pub(super) completion_tokens_details: Option<CompletionDetails>,
     /// DeepSeek's name for `cached_tokens`.
     #[serde(default, deserialize_with = "count")]

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::codec::forgiving::{Text, any, count};
+use crate::codec::forgiving::{Text, count, object};
 
 /// One event of a stream.
 #[derive(Deserialize)]
@@ -63,7 +63,7 @@ pub(super) struct Response<'a> {
     pub(super) output: Option<Vec<&'a RawValue>>,
     #[serde(borrow, default)]
     pub(super) incomplete_details: Option<Incomplete<'a>>,
-    #[serde(default, deserialize_with = "any")]
+    #[serde(default, deserialize_with = "object")]
     pub(super) usage: Option<WireUsage>,
     #[serde(default)]
     pub(super) error: Option<Value>,
@@ -116,9 +116,9 @@ pub(super) struct WireUsage {
     pub(super) input_tokens: Option<u64>,
     #[serde(default, deserialize_with = "count")]
     pub(super) output_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "any")]
+    #[serde(default, deserialize_with = "object")]
     pub(super) input_tokens_details: Option<InputDetails>,
-    #[serde(default, deserialize_with = "any")]
+    #[serde(default, deserialize_with = "object")]
     pub(super) output_tokens_details: Option<OutputDetails>,
 }
 
