@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +92,27 @@ impl<T: Provider> DynProvider for T {
 
     fn metadata(&self) -> ProviderMetadata {
         Provider::metadata(self)
+    }
+}
+
+/// So that a shared provider goes wherever a reference to one does: `tool_loop(&shared, ..)`.
+impl<T: DynProvider + ?Sized> DynProvider for Arc<T> {
+    fn generate_boxed<'a>(
+        &'a self,
+        params: &'a ChatParams,
+    ) -> BoxFuture<'a, Result<ChatResponse, LlmError>> {
+        (**self).generate_boxed(params)
+    }
+
+    fn stream_boxed<'a>(
+        &'a self,
+        params: &'a ChatParams,
+    ) -> BoxFuture<'a, Result<ChatStream, LlmError>> {
+        (**self).stream_boxed(params)
+    }
+
+    fn metadata(&self) -> ProviderMetadata {
+        (**self).metadata()
     }
 }
 

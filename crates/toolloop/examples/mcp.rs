@@ -23,7 +23,7 @@ async fn main() -> Result<(), LlmError> {
     let question = ChatMessage::user("Which file in this folder was changed last?");
     let params = ChatParams { messages: vec![question], ..ChatParams::default() };
     let provider = toolloop::provider("openai/gpt-5-mini")?;
-    let result = tool_loop(provider.as_ref(), &tools, params, ToolLoopConfig::default(), &()).await;
+    let result = tool_loop(&provider, &tools, params, ToolLoopConfig::default(), &()).await;
 
     // Before anything else: what the servers started ends here, also after an error.
     servers.close().await;

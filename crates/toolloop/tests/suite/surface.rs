@@ -11,9 +11,9 @@ use toolloop::tool::{
     ToolLoopConfig, ToolLoopHandle, ToolOutput, ToolRegistry, ToolRetryConfig, tool_loop,
 };
 use toolloop::{
-    ChatMessage, ChatParams, ChatResponse, ChatRole, ChatStream, ContentBlock, DynProvider,
-    LlmError, LoopEvent, Provider, StopReason, StreamExt, TerminationReason, ToolLoopResult, Usage,
-    UsageSource,
+    ChatLoopExt, ChatMessage, ChatParams, ChatResponse, ChatRole, ChatStream, ContentBlock,
+    DynProvider, LlmError, LoopEvent, Provider, StopReason, StreamExt, TerminationReason,
+    ToolLoopResult, Usage, UsageSource,
 };
 
 use super::support::{says, text};
@@ -50,6 +50,26 @@ fn values_travel_between_threads() {
     drop(sent(run));
     let chat = chat_loop_with_tools(&model, Vec::new(), Vec::new(), ChatLoopConfig::new());
     drop(sent(chat));
+}
+
+/// Each function that takes a provider by reference also takes one that is shared.
+#[tokio::test]
+async fn a_shared_provider_goes_wherever_a_reference_does() {
+    let model = Arc::new(MockProvider::default());
+    for _ in 0..3 {
+        model.queue_text("Hello.");
+    }
+    let shared: Arc<dyn DynProvider> = model;
+    let tools = ToolRegistry::<()>::new();
+    let params = ChatParams { messages: vec![ChatMessage::user("Hi")], ..ChatParams::default() };
+    let run = tool_loop(&shared, &tools, params.clone(), ToolLoopConfig::default(), &()).await;
+    assert_eq!(run.unwrap().response.text(), Some("Hello."));
+    let messages = params.messages;
+    let chat = chat_loop_with_tools(&shared, messages.clone(), Vec::new(), ChatLoopConfig::new());
+    assert_eq!(chat.await.unwrap().content, "Hello.");
+    let mut chat = shared.chat_loop(messages, Vec::new());
+    assert_eq!(chat.next().await.unwrap().unwrap(), LoopStep::Content("Hello.".to_owned()));
+    assert_eq!(shared.metadata().name, "mock");
 }
 
 #[test]
