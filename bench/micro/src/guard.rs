@@ -78,7 +78,7 @@ const LIMITS: &[Limit] = &[
     limit("decode chat, dated", "parse chat", 0.19),
     limit("decode responses", "parse responses", 0.3),
     limit("decode anthropic", "parse anthropic", 0.34),
-    limit("decode gemini", "parse gemini", 2.1),
+    limit("decode gemini", "parse gemini", 1.72),
     limit("decode ollama", "parse ollama", 0.47),
     // Bytes to the follower's event, in the API where that is cheapest.
     limit("assemble behind a dialect", "assemble", 1.2),
@@ -124,7 +124,7 @@ fn guard() -> ExitCode {
         };
         let ratio = count(of) / count(to);
         let verdict = if ratio <= *at_most { "ok" } else { "TOO MUCH" };
-        println!("{of:<28}{ratio:>10.3} of {to:<20}at most {at_most:<6}{verdict}");
+        println!("{of:<28}{ratio:>10.3} of {to:<24} at most {at_most:<6}{verdict}");
         kept &= ratio <= *at_most;
     }
     if kept { ExitCode::SUCCESS } else { ExitCode::FAILURE }
