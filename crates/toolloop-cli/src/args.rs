@@ -119,8 +119,11 @@ pub(crate) struct RunArgs {
     )]
     pub(crate) dialect: Option<DialectName>,
     /// Let the model make one call in a message: at a second one, it is stopped
-    #[arg(long)]
-    pub(crate) one_tool: bool,
+    /// [default: where calls are text]
+    #[arg(long, value_name = "true|false", env = "TOOLLOOP_ONE_TOOL", hide_env = true,
+        num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        hide_possible_values = true)]
+    pub(crate) one_tool: Option<bool>,
     /// Print events as one JSON object a line; =final prints only the last
     #[arg(long, value_name = "WHICH", num_args = 0..=1, require_equals = true,
         default_missing_value = "events", hide_possible_values = true)]

@@ -80,8 +80,11 @@ impl Plan {
         };
         let chosen = choose_and_serve(&settings, environment).await?;
         let connection = Connection::to(&chosen.target)?;
-        let limit = args.one_tool.then_some(ToolLimit::One);
         let dialect = settings.dialect.as_ref().map(|dialect| dialect.value).unwrap_or_default();
+        let limit = settings.one_tool.as_ref().map(|one| match one.value {
+            true => ToolLimit::One,
+            false => ToolLimit::Unlimited,
+        });
         let provider = connection.speaking(dialect.into(), limit);
         let servers_agreed = args.mcp;
         Ok(Self {

@@ -25,12 +25,14 @@ pub(crate) struct Settings {
     pub(crate) base_url: Option<Sourced<String>>,
     pub(crate) tools: Option<Sourced<Vec<String>>>,
     pub(crate) system: Option<Sourced<String>>,
+    pub(crate) dialect: Option<Sourced<DialectName>>,
+    /// Whether a message may have one call; nothing said: as is usual in the dialect.
+    pub(crate) one_tool: Option<Sourced<bool>>,
     pub(crate) max_iterations: Option<Sourced<u32>>,
     pub(crate) timeout: Option<Sourced<Duration>>,
     pub(crate) yes: Option<Sourced<Yes>>,
     pub(crate) sandbox: Option<Sourced<SandboxMode>>,
     pub(crate) writable: Option<Sourced<Vec<String>>>,
-    pub(crate) dialect: Option<Sourced<DialectName>>,
     pub(crate) approvals: Approvals,
     /// By name of the provider.
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
@@ -75,6 +77,12 @@ impl Settings {
             tools: text(&args.tools, origin("tools", "--tools", "TOOLLOOP_TOOLS"))
                 .map(|tools| tools.map(|list| names(&list))),
             system: text(&args.system, origin("system", "--system", "TOOLLOOP_SYSTEM")),
+            dialect: args
+                .dialect
+                .map(|name| Sourced::new(name, origin("dialect", "--dialect", "TOOLLOOP_DIALECT"))),
+            one_tool: args.one_tool.map(|one| {
+                Sourced::new(one, origin("one_tool", "--one-tool", "TOOLLOOP_ONE_TOOL"))
+            }),
             max_iterations: args.max_iterations.map(|limit| {
                 let origin =
                     origin("max_iterations", "--max-iterations", "TOOLLOOP_MAX_ITERATIONS");
@@ -90,9 +98,6 @@ impl Settings {
             sandbox: args
                 .sandbox
                 .map(|mode| Sourced::new(mode, origin("sandbox", "--sandbox", "TOOLLOOP_SANDBOX"))),
-            dialect: args
-                .dialect
-                .map(|name| Sourced::new(name, origin("dialect", "--dialect", "TOOLLOOP_DIALECT"))),
             ..Self::default()
         };
         Ok(flags.over(Self::of_files(environment)?))
@@ -142,12 +147,13 @@ impl Settings {
             base_url: self.base_url.or(weaker.base_url),
             tools: self.tools.or(weaker.tools),
             system: self.system.or(weaker.system),
+            dialect: self.dialect.or(weaker.dialect),
+            one_tool: self.one_tool.or(weaker.one_tool),
             max_iterations: self.max_iterations.or(weaker.max_iterations),
             timeout: self.timeout.or(weaker.timeout),
             yes: self.yes.or(weaker.yes),
             sandbox: self.sandbox.or(weaker.sandbox),
             writable: self.writable.or(weaker.writable),
-            dialect: self.dialect.or(weaker.dialect),
             approvals: self.approvals,
             providers: self.providers,
             prices,

@@ -2,6 +2,8 @@
 //!
 //! ```toml
 //! model = "openai/gpt-5-mini"
+//! dialect = "xml"
+//! one_tool = false
 //! max_iterations = 20
 //! timeout = "5m"
 //! sandbox = "network"
@@ -67,6 +69,8 @@ fn parse(text: &str, path: &Path, owner: Owner) -> Result<Settings, Report> {
             "base_url" => settings.base_url = Some(file.string(value)?),
             "tools" => settings.tools = Some(file.strings(value)?),
             "system" => settings.system = Some(file.string(value)?),
+            "dialect" => settings.dialect = Some(file.one_of(value)?),
+            "one_tool" => settings.one_tool = Some(file.truth(value)?),
             "max_iterations" => settings.max_iterations = Some(file.count(value)?),
             "timeout" => settings.timeout = Some(file.duration(value)?),
             "yes" => {
@@ -84,7 +88,6 @@ fn parse(text: &str, path: &Path, owner: Owner) -> Result<Settings, Report> {
                 file.only_in_own_file(key, "open the sandbox", "--sandbox")?;
                 settings.writable = Some(file.strings(value)?);
             }
-            "dialect" => settings.dialect = Some(file.one_of(value)?),
             "approvals" => settings.approvals = file.approvals(value)?,
             "prices" => settings.prices = file.prices(value)?,
             name => match PROVIDERS.iter().find(|provider| provider.name == name) {
@@ -102,17 +105,18 @@ fn parse(text: &str, path: &Path, owner: Owner) -> Result<Settings, Report> {
     Ok(settings)
 }
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "model",
     "base_url",
     "tools",
     "system",
+    "dialect",
+    "one_tool",
     "max_iterations",
     "timeout",
     "yes",
     "sandbox",
     "writable",
-    "dialect",
     "approvals",
     "prices",
 ];
@@ -244,6 +248,12 @@ impl File<'_> {
         Ok(self.sourced(value, duration))
     }
 
+    fn truth(&self, value: &Value<'_>) -> Result<Sourced<bool>, Report> {
+        let truth =
+            value.get_ref().as_bool().ok_or_else(|| self.expected(value, "true or false"))?;
+        Ok(self.sourced(value, truth))
+    }
+
     fn yes(&self, value: &Value<'_>) -> Result<Sourced<Yes>, Report> {
         match value.get_ref().as_bool() {
             Some(true) => Ok(self.sourced(value, Yes::All)),
@@ -357,6 +367,22 @@ mod tests {
     }
 
     #[test]
+    fn how_calls_are_written_is_a_setting() {
+        let settings = own("dialect = \"caret\"\none_tool = false\n").unwrap();
+        let at = |line| Origin::File { path: "/c/config.toml".into(), line, owner: Owner::Person };
+        assert_eq!(settings.dialect, Some(Sourced::new(DialectName::Caret, at(1))));
+        assert_eq!(settings.one_tool, Some(Sourced::new(false, at(2))));
+        assert_eq!(
+            error("dialect = \"json\""),
+            "in /c/config.toml, line 1: expected xml, caret, auto or native, found `json`"
+        );
+        assert_eq!(
+            error("one_tool = 1"),
+            "in /c/config.toml, line 1: expected true or false, found 1"
+        );
+    }
+
+    #[test]
     fn prices_are_of_models() {
         let settings = own("[prices.\"groq/m\"]\ninput = 1\noutput = 2.5\n").unwrap();
         let price = Price { input: 1.0, cached: 1.0, cache_write: 1.0, output: 2.5 };
@@ -399,8 +425,8 @@ mod tests {
         assert_eq!(
             error("zzz = 1"),
             "in /c/config.toml, line 1: there is no setting `zzz`\n  Settings are: model, \
-             base_url, tools, system, max_iterations, timeout, yes, sandbox, writable, dialect, \
-             approvals, prices, openai, anthropic, \
+             base_url, tools, system, dialect, one_tool, max_iterations, timeout, yes, sandbox, \
+             writable, approvals, prices, openai, anthropic, \
              gemini, responses, aicore, ollama, deepseek, mistral, groq, openrouter, xai, \
              together, lmstudio, llamacpp, vllm."
         );

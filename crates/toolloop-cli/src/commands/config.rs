@@ -79,6 +79,8 @@ fn rows(
         Row::of("base_url", settings.base_url.as_ref(), String::clone, "the provider's"),
         Row::of("tools", settings.tools.as_ref(), |tools| list(tools, "none"), "all"),
         Row::of("system", settings.system.as_ref(), String::clone, "built in"),
+        Row::of("dialect", settings.dialect.as_ref(), |dialect| dialect.name().to_owned(), "auto"),
+        Row::of("one_tool", settings.one_tool.as_ref(), bool::to_string, "where calls are text"),
         Row::of(
             "max_iterations",
             settings.max_iterations.as_ref(),
@@ -89,7 +91,6 @@ fn rows(
         Row::of("yes", settings.yes.as_ref(), yes, "ask"),
         Row::of("sandbox", settings.sandbox.as_ref(), |mode| mode.name().to_owned(), "strict"),
         Row::of("writable", settings.writable.as_ref(), |paths| list(paths, "none"), "none"),
-        Row::of("dialect", settings.dialect.as_ref(), |name| name.name().to_owned(), "auto"),
     ];
     for (list, rules) in [
         ("approvals.deny", &settings.approvals.deny),

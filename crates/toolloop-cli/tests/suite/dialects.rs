@@ -7,7 +7,14 @@ use crate::support::Project;
 
 /// The tools that ran, and the answer.
 fn tools_and_answer(server: &FakeServer, flags: &[&str]) -> (Vec<Value>, Value) {
-    let project = Project::new();
+    tools_and_answer_in(&Project::new(), server, flags)
+}
+
+fn tools_and_answer_in(
+    project: &Project,
+    server: &FakeServer,
+    flags: &[&str],
+) -> (Vec<Value>, Value) {
     let ran = project.run_at(server, &[&["look", "--yes", "--json"], flags].concat());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let lines = ran.json();
@@ -59,4 +66,33 @@ fn one_tool_stops_the_model_at_its_second_call() {
     ]));
     let (tools, answer) = tools_and_answer(&server, &["--one-tool"]);
     assert_eq!((tools, answer), (vec![json!({"path": "README.md"})], json!("Lamps.")));
+}
+
+/// A call is text where a settings file says so, and several are made where it allows them.
+#[test]
+fn settings_say_how_calls_are_written() {
+    let call = |path: &str| format!("^^^read_file\npath: {path}\n^^^\n");
+    let both = format!("Both.\n{}{}", call("README.md"), call("main.py"));
+    let paths = |tools: Vec<Value>| -> Vec<String> {
+        tools.iter().map(|tool| tool["path"].as_str().unwrap().to_owned()).collect()
+    };
+    let project = Project::new();
+    for (settings, flags, read) in [
+        ("dialect = \"caret\"\n", [].as_slice(), ["README.md"].as_slice()),
+        ("dialect = \"caret\"\none_tool = false\n", &[], &["README.md", "main.py"]),
+        ("dialect = \"caret\"\none_tool = false\n", &["--one-tool"], &["README.md"]),
+        (
+            "dialect = \"native\"\n",
+            &["--dialect", "caret", "--one-tool=false"],
+            &["README.md", "main.py"],
+        ),
+    ] {
+        project.write("toolloop.toml", settings);
+        let server = FakeServer::start(Script::new([Reply::text(&both), Reply::text("Lamps.")]));
+        let (tools, answer) = tools_and_answer_in(&project, &server, flags);
+        assert_eq!(
+            (paths(tools), answer),
+            (read.iter().map(|p| (*p).to_owned()).collect(), json!("Lamps."))
+        );
+    }
 }

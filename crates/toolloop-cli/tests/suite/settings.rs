@@ -70,7 +70,10 @@ fn a_persons_settings_may_approve() {
 fn config_says_where_each_value_came_from_and_shows_no_key() {
     let project = Project::new();
     project.config("max_iterations = 7\n\n[openai]\napi_key = \"sk-secret-key\"\n");
-    project.write("toolloop.toml", "[approvals]\ndeny = [\"bash(command: rm *)\"]\n");
+    project.write(
+        "toolloop.toml",
+        "dialect = \"xml\"\n[approvals]\ndeny = [\"bash(command: rm *)\"]\n",
+    );
     let mut command = project.command(&["config"]);
     command.env("TOOLLOOP_MODEL", "openai/gpt-5");
     let ran = Ran::of(command.output().unwrap());
@@ -79,13 +82,14 @@ fn config_says_where_each_value_came_from_and_shows_no_key() {
         base_url\tthe provider's\tthe defaults\n\
         tools\tall\tthe defaults\n\
         system\tbuilt in\tthe defaults\n\
+        dialect\txml\ttoolloop.toml, line 1\n\
+        one_tool\twhere calls are text\tthe defaults\n\
         max_iterations\t7\t~/.config/toolloop/config.toml, line 1\n\
         timeout\tnone\tthe defaults\n\
         yes\task\tthe defaults\n\
         sandbox\tstrict\tthe defaults\n\
         writable\tnone\tthe defaults\n\
-        dialect\tauto\tthe defaults\n\
-        approvals.deny\tbash(command: rm *)\ttoolloop.toml, line 2\n\
+        approvals.deny\tbash(command: rm *)\ttoolloop.toml, line 3\n\
         a run takes\topenai/gpt-5\t\n\
         at\thttps://api.openai.com/v1\tthe defaults\n\
         with the key\t(not shown)\t~/.config/toolloop/config.toml, line 4\n";
