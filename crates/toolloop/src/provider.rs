@@ -23,7 +23,7 @@ pub use toolloop_core::params::*;
 pub use toolloop_core::provider::*;
 pub use toolloop_providers::*;
 
-use toolloop_core::LlmError;
+use toolloop_core::{Dialect, LlmError};
 
 /// The model `"provider/name"`, set up from the provider's usual variables.
 ///
@@ -39,6 +39,10 @@ use toolloop_core::LlmError;
 ///
 /// Whatever stands behind the first slash is the model: `groq/openai/gpt-oss-120b`.
 ///
+/// It is asked in [`Dialect::Auto`]: calls are native where the model has such, calls that leak
+/// into its text are lifted out of it, and a model that has none is told of its tools in text.
+/// What the providers' own constructors give does nothing of that by itself; see [`WithDialect`].
+///
 /// ```no_run
 /// let model = toolloop::provider("openai/gpt-5")?;
 /// assert_eq!(model.metadata().model, "gpt-5");
@@ -52,7 +56,7 @@ pub fn provider(model: &str) -> Result<Arc<dyn DynProvider>, LlmError> {
     if name.is_empty() {
         return Err(unknown(model));
     }
-    Ok(match provider {
+    let model: Arc<dyn DynProvider> = match provider {
         "openai" => Arc::new(OpenAiProvider::from_env(name)?),
         "responses" => Arc::new(ResponsesProvider::from_env(name)?),
         "anthropic" => Arc::new(AnthropicProvider::from_env(name)?),
@@ -63,7 +67,8 @@ pub fn provider(model: &str) -> Result<Arc<dyn DynProvider>, LlmError> {
             Some(server) => Arc::new(server.provider(name)?),
             None => return Err(unknown(model)),
         },
-    })
+    };
+    Ok(Arc::new(DialectProvider::new(model, Dialect::Auto)))
 }
 
 fn unknown(model: &str) -> LlmError {

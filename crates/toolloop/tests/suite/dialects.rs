@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use toolloop::provider::{DialectProvider, OpenAiProvider};
 use toolloop::tool::{ToolLoopHandle, TurnResult};
 use toolloop::{
-    ChatMessage, ChatParams, Dialect, LlmError, LoopEvent, StreamExt, ToolDefinition, ToolError,
-    ToolLoopConfig, ToolLoopResult, ToolRegistry, WithDialect, tool_fn, tool_loop,
+    ChatMessage, ChatParams, ContentBlock, Dialect, LlmError, LoopEvent, StreamExt, ToolDefinition,
+    ToolError, ToolLoopConfig, ToolLoopResult, ToolRegistry, WithDialect, tool_fn, tool_loop,
     tool_loop_stream,
 };
 use toolloop_fake::{Call, FakeServer, Reply, Script};
@@ -177,4 +177,29 @@ async fn a_rescued_call_is_an_event() {
         }
     }
     assert_eq!(rescued, [(0, leaked.to_owned())]);
+}
+
+/// In a process of its own, for its environment.
+#[tokio::test]
+async fn a_model_by_its_name_has_leaked_calls_lifted() {
+    let leak = "Let me see.\n<tool_call>{\"name\": \"read_files\", \"arguments\": \
+                {\"paths\": [\"a\"]}}</tool_call>";
+    let server = FakeServer::start(Script::new([Reply::text(leak), Reply::text("Lamps.")]));
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "suite::dialects::by_its_name", "--ignored"]);
+    child.env("OPENAI_BASE_URL", server.base_url()).env("OPENAI_API_KEY", "sk-x");
+    let output = child.env("NO_PROXY", "*").output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+}
+
+#[tokio::test]
+#[ignore = "a child of the test above"]
+async fn by_its_name() {
+    let provider = toolloop::provider("openai/m").unwrap();
+    let config = ToolLoopConfig::default();
+    let result = tool_loop(&provider, &registry(), params(), config, &()).await.unwrap();
+    assert_eq!(result.response.text(), Some("Lamps."));
+    assert_eq!(result.messages[1].content[0], ContentBlock::Text("Let me see.".to_owned()));
+    assert!(matches!(result.messages[1].content[1], ContentBlock::ToolCall(_)));
 }
