@@ -1,11 +1,13 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use toolloop::mock::MockProvider;
+use toolloop::provider::codec::anthropic::{Options, encode};
 use toolloop::provider::{AiCoreProvider, AnthropicProvider};
 use toolloop::{
-    ChatMessage, ChatParams, ChatRole, ContentBlock, DynProvider, LlmError, ProviderData,
-    TerminationReason, ToolCall, ToolDefinition, ToolError, ToolLoopConfig, ToolLoopResult,
-    ToolRegistry, tool_fn, tool_loop,
+    ChatMessage, ChatParams, ChatResponse, ChatRole, ChatStream, ContentBlock, DynProvider,
+    LlmError, Provider, ProviderData, ProviderMetadata, StopReason, TerminationReason, ToolCall,
+    ToolDefinition, ToolError, ToolLoopConfig, ToolLoopResult, ToolRegistry, tool_fn, tool_loop,
 };
 use toolloop_fake::{Call, FakeServer, Fault, Reply, Script};
 
@@ -189,4 +191,50 @@ async fn a_fault_at_any_event_is_an_error_that_keeps_what_came() {
             assert!(expected, "{fault:?}: {error}");
         }
     }
+}
+
+/// Compares the bytes that a run has kept of its requests with those written anew.
+struct Kept(MockProvider);
+
+impl Provider for Kept {
+    async fn generate(&self, params: &ChatParams) -> Result<ChatResponse, LlmError> {
+        Provider::generate(&self.0, params).await
+    }
+
+    async fn stream(&self, params: &ChatParams) -> Result<ChatStream, LlmError> {
+        let encode = |params: &ChatParams| encode("claude-sonnet-4-5", params, &Options::default());
+        assert_eq!(encode(params).unwrap(), encode(&params.clone()).unwrap());
+        Provider::stream(&self.0, params).await
+    }
+
+    fn metadata(&self) -> ProviderMetadata {
+        Provider::metadata(&self.0)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_comes_replies_after_its_use_stays_with_it() {
+    let model = MockProvider::default();
+    let theirs = |block: Value| {
+        let data = json!({ "block": block }).to_string();
+        ContentBlock::ProviderData(ProviderData { api: "anthropic-messages".into(), data })
+    };
+    let used = json!({"type": "server_tool_use", "id": "s1", "name": "web_search"});
+    let found = json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []});
+    // The use waits beside a call, as the API has it; its result comes with the next reply.
+    let mut blocks = vec![None, None, Some(theirs(used)), Some(theirs(found)), None, None, None];
+    let history = std::iter::repeat_n([ChatMessage::user("q"), ChatMessage::assistant("a")], 8);
+    let messages = [history.flatten().collect(), question()].concat();
+    for (at, block) in blocks.drain(..).enumerate() {
+        let arguments = json!({ "ms": at });
+        let call = ToolCall { id: format!("c{at}"), name: "wait".into(), arguments };
+        model.queue_response(ChatResponse {
+            content: block.into_iter().chain([ContentBlock::ToolCall(call)]).collect(),
+            stop_reason: StopReason::ToolUse,
+            ..ChatResponse::default()
+        });
+    }
+    model.queue_text("Done.");
+    let result = run(&Kept(model), messages, None).await.unwrap();
+    assert_eq!(result.iterations, 8);
 }

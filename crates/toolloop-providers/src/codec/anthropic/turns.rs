@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -24,8 +25,9 @@ pub(super) struct Turns<'a> {
     settled: Settled,
     /// Whether somebody has spoken: instructions are then the user's.
     is_begun: bool,
-    /// Where the first use of a tool of the provider stands whose result may yet come.
-    open_use: usize,
+    /// The messages from the use of a tool of the provider to its result, where that stands in a
+    /// later one or may yet come.
+    uses: Vec<Range<usize>>,
 }
 
 /// What stands before the blocks, written for good.
@@ -101,7 +103,7 @@ pub(super) fn flatten<'a>(
     settled: Settled,
 ) -> Turns<'a> {
     let (system, blocks) = (Vec::new(), Vec::new());
-    let mut turns = Turns { system, blocks, settled, is_begun: false, open_use: usize::MAX };
+    let mut turns = Turns { system, blocks, settled, is_begun: false, uses: Vec::new() };
     let first = settled.messages.min(messages.len());
     if first > 0 {
         // Only for the instructions, which end with the first block.
@@ -147,7 +149,9 @@ impl<'a> Turns<'a> {
             before().last().is_some_and(|before| before[before.len() - 1].message == here);
         let is_first = reply == 0 && self.settled.messages == 0;
         let settled = Settled { messages: here, thought: self.thought_before(reply) };
-        (!is_first && !is_split && here <= self.open_use).then_some((reply, settled))
+        // A result is known by its use.
+        let parts = self.uses.iter().any(|use_| use_.start < here && here <= use_.end);
+        (!is_first && !is_split && !parts).then_some((reply, settled))
     }
 
     /// Where the user speaks, by the conversation.
@@ -310,6 +314,7 @@ impl<'a> Turns<'a> {
         let mut dropped = BTreeSet::new();
         // Uses without result so far: where they stand, and whether they may stay so.
         let mut open: BTreeMap<String, (usize, bool)> = BTreeMap::new();
+        let mut uses: Vec<Range<usize>> = Vec::new();
         let mut begin = 0;
         for message in self.messages() {
             let end = begin + message.len();
@@ -320,15 +325,21 @@ impl<'a> Turns<'a> {
                 let (id, answers) = (head.id.0.into_owned(), &*head.tool_use_id.0);
                 if head.kind.0.ends_with("_tool_use") {
                     dropped.extend(open.insert(id, (at, waits)).map(|(before, _)| before));
-                } else if !answers.is_empty() && open.remove(answers).is_none() {
-                    dropped.insert(at);
+                } else if !answers.is_empty() {
+                    match open.remove(answers) {
+                        Some((begun, _)) => uses.push(begun..at),
+                        None => _ = dropped.insert(at),
+                    }
                 }
             }
             open.retain(|_, (at, waits)| *waits || !dropped.insert(*at));
             begin = end;
         }
-        let open = open.into_values().map(|(at, _)| self.blocks[at].message).min();
-        self.open_use = open.unwrap_or(usize::MAX);
+        let closed = uses
+            .into_iter()
+            .map(|blocks| self.blocks[blocks.start].message..self.blocks[blocks.end].message);
+        let open = open.into_values().map(|(at, _)| self.blocks[at].message..usize::MAX);
+        self.uses = closed.chain(open).filter(|messages| !messages.is_empty()).collect();
         for at in dropped.into_iter().rev() {
             self.blocks.remove(at);
         }
