@@ -92,6 +92,8 @@ enum State {
         done: StreamEvent,
         waited: bool,
     },
+    /// The body is read and gone.
+    Released(StreamEvent),
     Failed(LlmError),
     Over,
 }
@@ -218,7 +220,13 @@ impl<D: Decoder> ReplyStream<D> {
                     *left -= piece.len();
                     Poll::Ready(Ok(()))
                 }
-                Poll::Ready(_) => Poll::Ready(self.close()),
+                // The connection goes back to its pool in a task of its own, which is to run before
+                // a next request is made: that would open another.
+                Poll::Ready(_) => {
+                    self.release();
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
                 // Mostly the end has come, and the task of the connection has yet to look at it.
                 Poll::Pending if !mem::replace(waited, true) => {
                     cx.waker().wake_by_ref();
@@ -226,6 +234,7 @@ impl<D: Decoder> ReplyStream<D> {
                 }
                 Poll::Pending => self.poll_clock(cx),
             },
+            State::Released(_) => Poll::Ready(self.close()),
             State::Failed(_) | State::Over => Poll::Ready(Ok(())),
         }
     }
@@ -378,8 +387,16 @@ impl<D: Decoder> ReplyStream<D> {
     }
 
     /// The body was read as far as it is worth it.
-    fn close(&mut self) -> Result<(), AttemptError> {
+    fn release(&mut self) {
         if let State::Draining { done, .. } = mem::replace(&mut self.state, State::Over) {
+            self.state = State::Released(done);
+        }
+    }
+
+    fn close(&mut self) -> Result<(), AttemptError> {
+        if let State::Draining { done, .. } | State::Released(done) =
+            mem::replace(&mut self.state, State::Over)
+        {
             self.events.push_back(done);
         }
         Ok(())

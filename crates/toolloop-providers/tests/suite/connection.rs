@@ -37,6 +37,21 @@ async fn a_request_right_behind_a_reply_goes_over_its_connection() {
     assert_eq!(fake.connections(), 1);
 }
 
+/// A task takes its turn among those that put the connection back.
+#[tokio::test]
+async fn a_task_asks_again_over_the_connection_of_its_last_reply() {
+    let fake = FakeServer::start(Script::from_fn(|_| Reply::text("Hi")));
+    let builder = OpenAiProvider::builder("m").base_url(fake.base_url()).api_key(KEY);
+    let provider = builder.build().unwrap();
+    let task = tokio::spawn(async move {
+        for _ in 0..100 {
+            provider.generate(&hello()).await.unwrap();
+        }
+    });
+    task.await.unwrap();
+    assert_eq!(fake.connections(), 1);
+}
+
 #[tokio::test]
 async fn a_refusal_leaves_its_connection_too() {
     let refused = json("404 Not Found", r#"{"error":{"message":"no such model"}}"#);
